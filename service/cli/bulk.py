@@ -17,8 +17,7 @@ import click
 from click.core import ParameterSource
 
 from dragoman_client import ClientError, RequestFields
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 from service.cli.options import Connection, optional_connection_options, timeout_option
 from service.cli.request_options import request_options
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from dragoman_client import AsyncClient, ClientError, Model, RequestFields
 from service.bulk.pipeline import RowFault, RowResult, answers, row_result
-from service.cli.lines import MAX_LINE_BYTES
 from service.cli.options import Connection
 from service.cli.pipeline import MAX_CALLS
+from service.cli.streams import MAX_LINE_BYTES
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, TranslationRequest
 from service.process.event_loop import all_of
 

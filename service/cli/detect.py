@@ -1,16 +1,14 @@
 """`dragoman detect`: the languages of texts or lines."""
 
-import contextlib
 import sys
 from pathlib import Path
 
 import click
 
-from dragoman_client import ClientError, DetectedLanguage
-from service.cli.lines import Line, read_lines
+from dragoman_client import DetectedLanguage
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import map_chunks
-from service.cli.streams import arguments, located, open_input, write
+from service.cli.streams import Line, arguments, locating, open_input, read_lines, write
 
 
 @click.command()
@@ -33,17 +31,14 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
     """
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
-    with contextlib.ExitStack() as stack:
-        stream = None if texts else stack.enter_context(open_input(input_file))
-        client = stack.enter_context(connection.client(timeout_seconds))
+    stream = None if texts else open_input(input_file)
+    with connection.client(timeout_seconds) as client:
         lines = read_lines(stream) if stream else arguments(texts)
         noun = "line" if stream else "text"
 
         def detect_chunk(chunk: list[Line]) -> list[DetectedLanguage]:
-            try:
+            with locating(chunk, noun):
                 return [languages[0] for languages in client.detect([line.text for line in chunk])]
-            except ClientError as error:
-                raise located(error, chunk, noun) from None
 
         for chunk in map_chunks(lines, detect_chunk):
             write(sys.stdout.buffer, "".join(_rendered(line, language) for line, language in chunk))

@@ -3,28 +3,20 @@
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dragoman_client import ClientError, MimeType, Options, RequestFields, Translation
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 from service.cli.pipeline import Calls, map_chunks
 from service.cli.reports import progress, reporting, show_notes
 from service.cli.streams import Files, open_output, write_bytes
 from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document, sample
+from service.documents.document import DocumentText
 from service.documents.opening import MAX_BYTES
+from service.documents.report import doubt_about
 
 _UNDETERMINED = "und"
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A text of a document; `place` is where."""
-
-    text: str
-    mime_type: MimeType
-    place: str
 
 
 def translate_document(calls: Calls, ending: str, fields: Mapping[str, Any], files: Files) -> None:
@@ -43,9 +35,11 @@ def translate_document(calls: Calls, ending: str, fields: Mapping[str, Any], fil
     doubts: dict[int, Doubt] = {}
     with open_output(files) as output, reporting(files, document.notes) as report:
         with progress(files, "text", len(document.texts)) as bar:
-            for chunk in map_chunks(_items(document), functools.partial(_translated, calls)):
-                for item, translation in chunk:
-                    if doubt := report.add(len(translations), item.place, translation):
+            for chunk in map_chunks(document.texts, functools.partial(_translated, calls)):
+                for text, translation in chunk:
+                    doubt = doubt_about(translation)
+                    report.add(len(translations), text.place, doubt)
+                    if doubt:
                         doubts[len(translations)] = doubt
                     translations.append(translation.text)
                 bar.update(len(chunk))
@@ -92,29 +86,24 @@ def _detected(document: Document, calls: Calls) -> str:
     return "" if language == _UNDETERMINED else language
 
 
-def _translated(calls: Calls, chunk: list[_Item]) -> list[Translation]:
+def _translated(calls: Calls, chunk: list[DocumentText]) -> list[Translation]:
     """Translate in a call for the plain texts and one for those in HTML."""
     found: dict[int, Translation] = {}
     for mime_type in (MimeType.PLAIN, MimeType.HTML):
-        numbers = [number for number, item in enumerate(chunk) if item.mime_type is mime_type]
+        numbers = [number for number, text in enumerate(chunk) if text.mime_type.value == mime_type.value]
         if numbers:
             answers = _call(calls, [chunk[number] for number in numbers], mime_type)
             found.update(zip(numbers, answers, strict=True))
     return [found[number] for number in range(len(chunk))]
 
 
-def _items(document: Document) -> Iterator[_Item]:
-    for text in document.texts:
-        yield _Item(text.text, MimeType(text.mime_type.value), text.place)
-
-
-def _call(calls: Calls, items: list[_Item], mime_type: MimeType) -> list[Translation]:
+def _call(calls: Calls, texts: list[DocumentText], mime_type: MimeType) -> list[Translation]:
     try:
-        return calls.translate([item.text for item in items], mime_type=mime_type)
+        return calls.translate([each.text for each in texts], mime_type=mime_type)
     except ClientError as error:
         match error.path:
             case ("texts", int(index)):
-                raise error.renamed(items[index].place) from None
-            case ("texts",) if len(items) == 1:
-                error.add_note(f"It is about the text at {items[0].place}.")
+                raise error.renamed(texts[index].place) from None
+            case ("texts",) if len(texts) == 1:
+                error.add_note(f"It is about the text at {texts[0].place}.")
         raise

@@ -1,27 +1,41 @@
 """The entry point: subcommands, and conversion of every error into one line and an exit code."""
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 import service
+from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+from service.bundle.errors import BundleError, one_line
 from service.cli.bulk import bulk
-from service.cli.command_error import CommandError, OutputClosed
-from service.cli.completion import completion
-from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.doctor.command import doctor
-from service.cli.exit_codes import ExitCode
-from service.cli.failures import Failure, failure_of
+from service.cli.errors import OF_STATUS, CommandError, ExitCode, OutputClosed
 from service.cli.key import key
 from service.cli.models import models
+from service.cli.options import API_KEY, SERVER
 from service.cli.serve import serve
+from service.cli.settings import config
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
+from service.process.memory import memory_shortage
+from service.process.ports import PortError
 from service.process.standard_streams import leave
+
+_SHELLS = ("bash", "zsh", "fish")
+_VARIABLE = "_DRAGOMAN_COMPLETE"  # by which the shell asks; click makes the name from that of the program
+# The client's advice on TLS, with the options of this command line.
+_TLS_ADVICE = {
+    TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
+    TlsAdvice.OMIT_TLS: "connect without --tls.",
+    TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
+    TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
+    "--tls-key.",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -33,15 +47,25 @@ def dragoman() -> None:
     """
 
 
-dragoman.add_command(serve)
-dragoman.add_command(config)
-dragoman.add_command(translate)
-dragoman.add_command(bulk)
-dragoman.add_command(detect)
-dragoman.add_command(models)
-dragoman.add_command(key)
-dragoman.add_command(doctor)
-dragoman.add_command(completion)
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes commands, options and their values in SHELL.
+
+    \b
+    bash: dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman
+    zsh:  dragoman completion zsh > DIRECTORY/_dragoman, one of those in $fpath
+    fish: dragoman completion fish > ~/.config/fish/completions/dragoman.fish
+    """
+    root = context.find_root()
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(root.command, {}, root.info_name or "dragoman", _VARIABLE).source())
+
+
+for command in (serve, config, translate, bulk, detect, models, key, doctor, completion):
+    dragoman.add_command(command)
 
 
 def main() -> NoReturn:
@@ -69,7 +93,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        _show_notes(error.__cause__ or error)  # click raises its own from the original
+        _show(getattr(error.__cause__ or error, "__notes__", ()))  # click raises its own from the original
         return ExitCode.INTERRUPTED
     except OutputClosed:
         return ExitCode.BROKEN_PIPE
@@ -79,24 +103,40 @@ def run(arguments: Sequence[str] | None = None) -> int:
         failure = failure_of(error)
         if failure is None:
             raise
-        return _fail(failure)
+        code, line = failure
+        _show((line, *getattr(error, "__notes__", ())))
+        return code
     return ExitCode.OK
 
 
-def _fail(failure: Failure) -> int:
-    for line in failure.lines:
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
         with _if_possible():
             click.echo(f"dragoman: {line}", err=True)
-    return failure.code
-
-
-def _show_notes(error: BaseException) -> None:
-    """Print the notes that a command has attached to an error."""
-    with _if_possible():
-        for note in getattr(error, "__notes__", ()):
-            click.echo(f"dragoman: {note}", err=True)
 
 
 def _if_possible() -> AbstractContextManager[None]:
     """Suppress errors in writing to standard error; the exit code is reported in any case."""
     return suppress(CommandError, OutputClosed)
+
+
+def failure_of(error: Exception) -> tuple[int, str] | None:
+    """Return the exit code and the line to print; `None` for an error that no user can cause."""
+    match error:
+        case CommandError():
+            return error.exit_code, str(error)
+        case NoServer():
+            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
+        case NotSecure():
+            return ExitCode.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
+        case ClientError():
+            hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
+            return OF_STATUS.get(error.code, ExitCode.SOFTWARE), f"{error}{hint}"
+        case BundleError():
+            return ExitCode.CONFIG, str(error)
+        case PortError():
+            return ExitCode.PORT, str(error)
+    shortage = memory_shortage(error)
+    if shortage is None:
+        return None
+    return ExitCode.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."

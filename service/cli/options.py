@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from dragoman_client import DEFAULT_SERVER, AsyncClient, Client, Tls
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 
 # Not an option: every user of the machine can read the command lines of others.
 API_KEY = "DRAGOMAN_API_KEY"

@@ -17,8 +17,7 @@ import click
 
 from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
 from service.process.ports import join_address

@@ -1,13 +1,13 @@
-"""Commands that take the server's settings: a flag for each setting, and the configuration file."""
+"""Commands that take the server's settings, by a flag for each or the configuration file; `dragoman config`."""
 
 import functools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from service.config.server_config import Setting
@@ -70,7 +70,7 @@ def _option(setting: "Setting") -> click.Option:
         metavar="PATH" if kind is Path else "NAME" if is_list else None,
         default=setting.default,
         show_default=True,
-        allow_from_autoenv=False,  # `service.config.environment` reads it
+        allow_from_autoenv=False,  # `service.config.sources` reads it
         help=setting.meaning,
     )
 
@@ -87,3 +87,32 @@ def _type(setting: "Setting") -> "click.ParamType[Any]":
     if setting.kind is float:
         return click.FloatRange(setting.least, setting.most)
     return click.STRING
+
+
+@click.command(cls=SettingsCommand)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
+def config(settings: "Settings", as_json: bool) -> None:
+    """Print the settings that 'dragoman serve' would use with the same flags, environment and file, and their origins.
+
+    The output is itself a configuration file. Flags override the environment, which overrides the file.
+    """
+    click.echo(_json(settings) if as_json else render_toml(settings))
+
+
+def render_toml(settings: "Settings") -> str:
+    """Return a configuration file of these settings, one per line, with the value's source as a comment."""
+    from service.config.sources import toml_value
+
+    return "\n".join(
+        f"{name} = {toml_value(getattr(settings.config, name))}  # {source if source.isprintable() else ascii(source)}"
+        for name, source in settings.sources.items()
+    )
+
+
+def _json(settings: "Settings") -> str:
+    values = {name: getattr(settings.config, name) for name in settings.sources}
+    document = {
+        name: {"value": str(value) if isinstance(value, Path) else value, "source": settings.sources[name]}
+        for name, value in values.items()
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Input and output streams of a command, and their errors."""
+"""Input and output streams of a command, lines with their endings, and errors."""
 
 import contextlib
 import errno
@@ -6,14 +6,64 @@ import functools
 import io
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, Protocol, TextIO
+from typing import BinaryIO, NamedTuple, NoReturn, TextIO
 
 from dragoman_client import ClientError
-from service.cli.command_error import CommandError, OutputClosed
-from service.cli.exit_codes import ExitCode
-from service.cli.lines import Line
+from service.cli.errors import CommandError, ExitCode, OutputClosed
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
+
+MAX_LINE_BYTES = 2 * 1024 * 1024  # below the limit of one call
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its number from 1, its text, and its ending: LF, CR LF, or nothing."""
+
+    number: int
+    text: str
+    ending: str
+
+
+def read_lines(stream: BinaryIO) -> Iterator[Line]:
+    """Yield the lines of a UTF-8 stream as they come in."""
+    number = 0
+    while True:
+        number += 1
+        try:
+            raw = stream.readline(MAX_LINE_BYTES + 1)
+        except OSError as error:
+            raise CommandError(f"reading line {number} failed: {error.strerror}.", ExitCode.IO_ERROR) from error
+        if not raw:
+            return
+        text = _decoded(raw, f"line {number}")
+        body = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+        yield Line(number, body, text[len(body) :])
+
+
+def _decoded(raw: bytes, what: str) -> str:
+    if len(raw) > MAX_LINE_BYTES:
+        raise CommandError(f"{what} is longer than {MAX_LINE_BYTES} bytes; split it into smaller ones.", ExitCode.DATA)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{what} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
+            "convert the input, for example with iconv.",
+            ExitCode.DATA,
+        ) from None
+
+
+def count_lines(stream: BinaryIO) -> int:
+    """Count the lines from here to the end of a seekable stream, whose position is restored."""
+    start = stream.tell()
+    count, last = 0, b"\n"
+    while block := stream.read(1 << 20):
+        count += block.count(b"\n")
+        last = block[-1:]
+    stream.seek(start)
+    return count + (last != b"\n")
 
 
 class Files(NamedTuple):
@@ -25,23 +75,13 @@ class Files(NamedTuple):
     report_path: Path | None
 
 
-class Numbered(Protocol):
-    """An item that the user knows by its number."""
-
-    @property
-    def number(self) -> int:
-        """Return the number, from 1."""
-
-
-@contextlib.contextmanager
-def open_input(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file, or standard input."""
+def open_input(path: Path | None) -> BinaryIO:
+    """Open a file, or standard input, for good: the thread that reads it may still use it when a command ends."""
     # Standard input gets its own reader: a thread still inside sys.stdin's at the interpreter's exit is a fatal error.
     try:
-        stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
+        return path.open("rb") if path else open(0, "rb", closefd=False)
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror}.", ExitCode.NO_INPUT) from error
-    yield stream  # not closed: the reading thread may still use it
 
 
 @contextlib.contextmanager
@@ -114,9 +154,13 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
     return io.TextIOWrapper(binary, encoding, errors, write_through=True)  # type: ignore[type-var]
 
 
-def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:
-    """Return the error; if it is about one of the texts, with the user's line instead of the index in the call."""
-    match error.path:
-        case ("texts", int(index)):
-            return error.renamed(f"{noun} {chunk[index].number}")
-    return error
+@contextlib.contextmanager
+def locating(chunk: Sequence[Line], noun: str) -> Iterator[None]:
+    """Raise a call's error, if it is about one of its texts, with the user's line instead of the index in the call."""
+    try:
+        yield
+    except ClientError as error:
+        match error.path:
+            case ("texts", int(index)):
+                raise error.renamed(f"{noun} {chunk[index].number}") from None
+        raise

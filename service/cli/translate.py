@@ -1,6 +1,5 @@
 """`dragoman translate`: texts of the command line, lines of a file or a pipe, or a document."""
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -8,15 +7,14 @@ from typing import Any
 
 import click
 
-from dragoman_client import ClientError, Flag, MimeType, RequestFields, Translation
-from service.cli.document_options import document_options, fields_of
-from service.cli.lines import Line, read_lines
+from dragoman_client import Flag, MimeType, RequestFields, Translation
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import Calls, map_chunks
 from service.cli.reports import progress, reporting, show_notes
-from service.cli.request_options import request_options
-from service.cli.streams import Files, arguments, located, open_input, open_output, write
+from service.cli.request_options import document_options, fields_of, request_options
+from service.cli.streams import Files, Line, arguments, locating, open_input, open_output, read_lines, write
 from service.documents import FORMATS
+from service.documents.report import doubt_about
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMAT_NAMES = tuple(dict.fromkeys(("text", "html", *(each.name for each in FORMATS.values()))))
@@ -98,10 +96,10 @@ def translate(
     request_fields["keep_other_languages"] = is_document or not source
     if name == "html":
         request_fields["mime_type"] = MimeType.HTML
-    with contextlib.ExitStack() as stack:
-        input_stream = None if texts else stack.enter_context(open_input(input_file))
+    input_stream = None if texts else open_input(input_file)
+    with connection.client(timeout_seconds) as client:
         files = Files(input_stream, input_file, output_file, report)
-        calls = Calls(stack.enter_context(connection.client(timeout_seconds)), source, target, request_fields)
+        calls = Calls(client, source, target, request_fields)
         if stream:
             _print_streams(calls, texts)
         elif input_stream is None:
@@ -139,13 +137,11 @@ def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
     """Print the translations of texts as they grow."""
     num_kept = 0
     for line in arguments(texts):
-        try:
+        with locating([line], "text"):
             for part in calls.stream(line.text):
                 write(sys.stdout.buffer, part.delta)
                 num_kept += part.translation is not None and _is_kept(part.translation)
             write(sys.stdout.buffer, line.ending)
-        except ClientError as error:
-            raise located(error, [line], "text") from None
     _note_kept(num_kept, "text", calls)
 
 
@@ -161,17 +157,15 @@ def _translate_each(
     """Translate texts of the command line, or lines: each is written when all before it are. Return notes on them."""
 
     def translate_chunk(chunk: list[Line]) -> list[Translation]:
-        try:
+        with locating(chunk, noun):
             return calls.translate([line.text for line in chunk])
-        except ClientError as error:
-            raise located(error, chunk, noun) from None
 
     num_kept = 0
     with open_output(files) as output, reporting(files) as report, progress(files, noun) as bar:
         for chunk in map_chunks(lines, translate_chunk):
             write(output, "".join(rendered(line, translation) for line, translation in chunk))
             for line, translation in chunk:
-                report.add(line.number, f"{noun} {line.number}", translation)
+                report.add(line.number, f"{noun} {line.number}", doubt_about(translation))
                 num_kept += _is_kept(translation)
             bar.update(len(chunk))
     _note_kept(num_kept, noun, calls)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass as validated
 from pydantic.fields import FieldInfo
 
@@ -20,6 +20,32 @@ _MAX_PORT: Final = 65_535
 _MAX_COUNT: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400.0
 _GIB: Final = 2**30
+
+
+def _value(default: Any, description: str) -> Any:
+    return Field(default=default, description=description)
+
+
+def _number(default: float, description: str, least: float, most: float) -> Any:
+    return Field(default=default, ge=least, le=most, description=description)
+
+
+def _seconds(default: float, description: str, least: float = 0.0) -> Any:
+    return _number(default, description, least, _DAY_SECONDS)
+
+
+def _port(default: int, description: str, least: int = 0) -> Any:
+    return _number(default, description, least, _MAX_PORT)
+
+
+def _share(default: float, description: str) -> Any:
+    return _number(default, description, 0.0, 1.0)
+
+
+def _lax(default: Any, description: str) -> Any:
+    """Return a field of paths or lists, whose values other types stand for: texts, or lists of TOML."""
+    return Field(default=default, strict=False, description=description)
+
 
 # An empty text means no path. Thus each setting has a value that can be written in a file.
 _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if value == "" else value)]
@@ -36,163 +62,85 @@ class ServerConfig:
         ValidationError: a value has the wrong type or is out of range, or a setting requires another (`NEEDS`).
     """
 
-    models: Path = Field(
-        default=Path("models"), strict=False, description="A bundle, or a repository <root>/<model>/<version>/."
+    models: Path = _lax(Path("models"), "A bundle, or a repository <root>/<model>/<version>/.")
+    glossaries: _OptionalPath = _lax(None, "A folder of glossaries: products.en-de.tsv, ...")
+    max_versions: int = _number(1, "How many of each model's highest versions to serve.", 1, _MAX_COUNT)
+    reload_seconds: float = _seconds(0.0, "Interval at which to look for new models; 0: only on SIGHUP.")
+    model_control: Literal["none", "explicit"] = _value(
+        "none", "explicit: load and unload models only by KServe's calls."
     )
-    glossaries: _OptionalPath = Field(
-        default=None, strict=False, description="A folder of glossaries: products.en-de.tsv, ..."
+    load_model: tuple[str, ...] = _lax((), "With explicit control: a model to load at startup, or * for all.")
+    placeholder: tuple[str, ...] = _lax((), "A regular expression of RE2: what it matches in texts stays as it is.")
+    pivot_language: tuple[str, ...] = _lax(
+        ("en",), "A language by way of which two models translate a pair that none has; none: no such pairs."
     )
-    max_versions: int = Field(
-        default=1, ge=1, le=_MAX_COUNT, description="How many of each model's highest versions to serve."
+    host: str = _value("127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces.")
+    port: int = _port(50051, "Port for gRPC; 0 for any free one.")
+    http_host: str = _value("127.0.0.1", "Address for calls over HTTP; elsewhere it needs api_keys.")
+    http_port: int = _port(-1, "Port for calls over HTTP; 0 for any free one, -1 for none.", least=-1)
+    http_without_keys: bool = _value(False, "Let anyone who reaches http_host call, if that is not only this machine.")
+    http_url: str = _value(
+        "", "How callers reach the HTTP port, such as https://mt.example.org, for addresses in answers."
     )
-    reload_seconds: float = Field(
-        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Interval at which to look for new models; 0: only on SIGHUP."
+    http_prefix: str = _value(
+        "", "Path that a proxy leaves before those of calls, such as /mt; without it they work, too."
     )
-    model_control: Literal["none", "explicit"] = Field(
-        default="none", description="explicit: load and unload models only by KServe's calls."
+    http_origin: tuple[str, ...] = _lax((), "A web site whose pages may call, such as https://example.org; * for all.")
+    reuse_port: bool = _value(
+        False, "Share the ports for gRPC and HTTP with other servers of this user that do so, too."
     )
-    load_model: tuple[str, ...] = Field(
-        default=(), strict=False, description="With explicit control: a model to load at startup, or * for all."
+    metrics_host: str = _value("127.0.0.1", "Address for /metrics, /readyz and /livez.")
+    metrics_port: int = _port(9464, "Port for /metrics, /readyz and /livez; 0 for any free one.")
+    device: Literal["cpu", "cuda"] = _value("cpu", "Device to run the model on.")
+    num_threads: int = _number(0, "Threads for running a model; 0: one per CPU that the process may use.", 0, 1024)
+    max_slots: int = _number(
+        0, "Hypotheses decoded at the same time; 0: as many as are worthwhile here, measured for each model.", 0, 65_536
     )
-    placeholder: tuple[str, ...] = Field(
-        default=(), strict=False, description="A regular expression of RE2: what it matches in texts stays as it is."
+    max_waiting: int = _number(4096, "Segments that may wait for a slot before calls are rejected.", 1, _MAX_COUNT)
+    max_queue_seconds: float = _seconds(
+        0.0, "Reject calls that would wait longer; 0: than 30 s, or 0.25 s and more with a standing queue."
     )
-    pivot_language: tuple[str, ...] = Field(
-        default=("en",),
-        strict=False,
-        description="A language by way of which two models translate a pair that none has; none: no such pairs.",
+    stuck_turn_seconds: float = _seconds(
+        60.0, "Terminate a run of the model that takes longer, and restart the engine.", least=0.1
     )
-    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
-    port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 for any free one.")
-    http_host: str = Field(default="127.0.0.1", description="Address for calls over HTTP; elsewhere it needs api_keys.")
-    http_port: int = Field(
-        default=-1, ge=-1, le=_MAX_PORT, description="Port for calls over HTTP; 0 for any free one, -1 for none."
+    cache_mib: int = _number(0, "Memory for cached translations, in MiB; 0: no cache.", 0, 1_048_576)
+    check_numbers: bool = _value(True, "Keep identifiers, and correct or flag changed numbers, where calls don't say.")
+    default_deadline_seconds: float = _seconds(60.0, "Deadline of calls that set none.", least=0.001)
+    drain_delay_seconds: float = _seconds(
+        0.0, "On a stop signal: time to keep serving, not ready, until load balancers notice."
     )
-    http_without_keys: bool = Field(
-        default=False, description="Let anyone who reaches http_host call, if that is not only this machine."
+    grace_seconds: float = _seconds(30.0, "On a stop signal: time for accepted calls to finish.")
+    max_connection_age_seconds: float = _seconds(0.0, "Ask clients to reconnect after this time; 0: never.")
+    admin_host: str = _value("127.0.0.1", "Address for the status page and the operators' calls.")
+    admin_port: int = _port(9465, "Port for the status page; 0 for any free one, -1 for none.", least=-1)
+    tls_certificate: _OptionalPath = _lax(None, "The server's certificate chain (PEM); gRPC then speaks TLS.")
+    tls_key: _OptionalPath = _lax(None, "The certificate's private key (PEM).")
+    tls_client_ca: _OptionalPath = _lax(
+        None, "Certificate authorities (PEM), one of which must have signed the caller's certificate."
     )
-    http_url: str = Field(
-        default="",
-        description="How callers reach the HTTP port, such as https://mt.example.org, for addresses in answers.",
+    api_keys: _OptionalPath = _lax(None, "A file of hashed API keys and their quotas; callers then need a key.")
+    reflection: bool = _value(True, "Describe the API by gRPC reflection.")
+    max_connections: int = _number(10_000, "Maximum gRPC connections; more are closed immediately.", 1, _MAX_COUNT)
+    max_request_bytes: int = _number(2**20, "Maximum size of a call's message, in bytes.", 1024, _GIB)
+    max_bytes_in_flight_mib: int = _number(
+        256,
+        "Memory for the messages and answers of all calls together, in MiB; further calls are rejected.",
+        1,
+        1_048_576,
     )
-    http_prefix: str = Field(
-        default="",
-        description="Path that a proxy leaves before those of calls, such as /mt; without it they work, too.",
+    max_characters: int = _number(128 * 2**10, "Maximum characters in all texts of a call together.", 1, _GIB)
+    max_answer_characters: int = _number(
+        2**20, "Maximum characters in an answer, with all hypotheses; segments and alignments count as well.", 1, _GIB
     )
-    http_origin: tuple[str, ...] = Field(
-        default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
-    )
-    reuse_port: bool = Field(
-        default=False, description="Share the ports for gRPC and HTTP with other servers of this user that do so, too."
-    )
-    metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
-    metrics_port: int = Field(
-        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
-    )
-    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
-    num_threads: int = Field(
-        default=0, ge=0, le=1024, description="Threads for running a model; 0: one per CPU that the process may use."
-    )
-    max_slots: int = Field(
-        default=0,
-        ge=0,
-        le=65_536,
-        description="Hypotheses decoded at the same time; 0: as many as are worthwhile here, measured for each model.",
-    )
-    max_waiting: int = Field(
-        default=4096, ge=1, le=_MAX_COUNT, description="Segments that may wait for a slot before calls are rejected."
-    )
-    max_queue_seconds: float = Field(
-        default=0.0,
-        ge=0.0,
-        le=_DAY_SECONDS,
-        description="Reject calls that would wait longer; 0: than 30 s, or 0.25 s and more with a standing queue.",
-    )
-    stuck_turn_seconds: float = Field(
-        default=60.0,
-        ge=0.1,
-        le=_DAY_SECONDS,
-        description="Terminate a run of the model that takes longer, and restart the engine.",
-    )
-    cache_mib: int = Field(
-        default=0, ge=0, le=1_048_576, description="Memory for cached translations, in MiB; 0: no cache."
-    )
-    check_numbers: bool = Field(
-        default=True, description="Keep identifiers, and correct or flag changed numbers, where calls don't say."
-    )
-    default_deadline_seconds: float = Field(
-        default=60.0, ge=0.001, le=_DAY_SECONDS, description="Deadline of calls that set none."
-    )
-    drain_delay_seconds: float = Field(
-        default=0.0,
-        ge=0.0,
-        le=_DAY_SECONDS,
-        description="On a stop signal: time to keep serving, not ready, until load balancers notice.",
-    )
-    grace_seconds: float = Field(
-        default=30.0, ge=0.0, le=_DAY_SECONDS, description="On a stop signal: time for accepted calls to finish."
-    )
-    max_connection_age_seconds: float = Field(
-        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Ask clients to reconnect after this time; 0: never."
-    )
-    admin_host: str = Field(default="127.0.0.1", description="Address for the status page and the operators' calls.")
-    admin_port: int = Field(
-        default=9465, ge=-1, le=_MAX_PORT, description="Port for the status page; 0 for any free one, -1 for none."
-    )
-    tls_certificate: _OptionalPath = Field(
-        default=None, strict=False, description="The server's certificate chain (PEM); gRPC then speaks TLS."
-    )
-    tls_key: _OptionalPath = Field(default=None, strict=False, description="The certificate's private key (PEM).")
-    tls_client_ca: _OptionalPath = Field(
-        default=None,
-        strict=False,
-        description="Certificate authorities (PEM), one of which must have signed the caller's certificate.",
-    )
-    api_keys: _OptionalPath = Field(
-        default=None, strict=False, description="A file of hashed API keys and their quotas; callers then need a key."
-    )
-    reflection: bool = Field(default=True, description="Describe the API by gRPC reflection.")
-    max_connections: int = Field(
-        default=10_000, ge=1, le=_MAX_COUNT, description="Maximum gRPC connections; more are closed immediately."
-    )
-    max_request_bytes: int = Field(
-        default=2**20, ge=1024, le=_GIB, description="Maximum size of a call's message, in bytes."
-    )
-    max_bytes_in_flight_mib: int = Field(
-        default=256,
-        ge=1,
-        le=1_048_576,
-        description="Memory for the messages and answers of all calls together, in MiB; further calls are rejected.",
-    )
-    max_characters: int = Field(
-        default=128 * 2**10, ge=1, le=_GIB, description="Maximum characters in all texts of a call together."
-    )
-    max_answer_characters: int = Field(
-        default=2**20,
-        ge=1,
-        le=_GIB,
-        description="Maximum characters in an answer, with all hypotheses; segments and alignments count as well.",
-    )
-    max_metadata_bytes: int = Field(
-        default=16 * 2**10, ge=1024, le=2**24, description="Maximum size of a call's metadata, in bytes."
-    )
-    triton_metrics: bool = Field(
-        default=False, description="Also provide the metrics that Triton's dashboards use (nv_inference_*)."
-    )
-    otlp_endpoint: str = Field(
-        default="", description="Send spans to this OpenTelemetry collector, such as http://127.0.0.1:4317."
-    )
-    trace_ratio: float = Field(
-        default=0.0,
-        ge=0.0,
-        le=1.0,
-        description="Share of calls to trace, of those that arrive without a sampling decision.",
-    )
-    access_log_ratio: float = Field(default=0.0, ge=0.0, le=1.0, description="Share of finished calls to log.")
-    log_text: bool = Field(default=False, description="Also log the texts of calls; otherwise they are never logged.")
-    log_format: Literal["text", "json"] = Field(default="text", description="Format of log lines.")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="warning", description="Lowest level to log to standard error."
+    max_metadata_bytes: int = _number(16 * 2**10, "Maximum size of a call's metadata, in bytes.", 1024, 2**24)
+    triton_metrics: bool = _value(False, "Also provide the metrics that Triton's dashboards use (nv_inference_*).")
+    otlp_endpoint: str = _value("", "Send spans to this OpenTelemetry collector, such as http://127.0.0.1:4317.")
+    trace_ratio: float = _share(0.0, "Share of calls to trace, of those that arrive without a sampling decision.")
+    access_log_ratio: float = _share(0.0, "Share of finished calls to log.")
+    log_text: bool = _value(False, "Also log the texts of calls; otherwise they are never logged.")
+    log_format: Literal["text", "json"] = _value("text", "Format of log lines.")
+    log_level: Literal["debug", "info", "warning", "error"] = _value(
+        "warning", "Lowest level to log to standard error."
     )
 
     @property
@@ -289,6 +237,17 @@ class Setting:
             number = "a whole number" if self.kind is int else "a number"
             return f"{number} from {self.least:.15g} to {self.most:.15g}"
         return {bool: "true or false", Path: "a path", tuple: "a list of names"}.get(self.kind, "a text")
+
+    def value_of(self, text: str) -> Any:
+        """Return the value that a text of the environment stands for, or the text if it stands for none."""
+        if self.kind is tuple:
+            return tuple(text.split())
+        if self.kind not in (bool, int, float):
+            return text
+        try:
+            return TypeAdapter(self.kind).validate_python(text)
+        except ValidationError:
+            return text
 
 
 def _setting(name: str, field: FieldInfo) -> Setting:

@@ -79,7 +79,6 @@ def _escaped(character: str) -> str:
 
 
 def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
-    # Not by pydantic-settings, which ignores a file that is missing or a pipe.
     try:
         document = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
@@ -96,21 +95,19 @@ def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
 
 
 def _from_environment() -> tuple[dict[str, Given], list[str]]:
+    """Read the variables of settings. Empty ones count as unset; lists have spaces between entries."""
     variables = [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX) and name != FILE_VARIABLE]
     if not variables:
         return {}, []
-    from service.config.environment import (
-        read_environment,  # slow to import, and rarely needed
-    )
-
     known = [setting.variable for setting in SETTINGS.values()]
     problems = [
         f"the environment has an unknown variable {quoted(name)}{_nearest(name, [*known, FILE_VARIABLE])}"
         for name in variables
         if name not in known
     ]
-    values, wrong = read_environment()
-    problems += [_wrong(Given(text, SETTINGS[name].variable, ""), name) for name, text in wrong.items()]
+    texts = {name: text for name, each in SETTINGS.items() if (text := os.environ.get(each.variable))}
+    values = {name: SETTINGS[name].value_of(text) for name, text in texts.items()}
+    problems += [_wrong(Given(texts[name], SETTINGS[name].variable, ""), name) for name in wrong_settings(values)]
     given = {
         name: Given(value, SETTINGS[name].variable, f"environment {SETTINGS[name].variable}")
         for name, value in values.items()

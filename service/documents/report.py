@@ -16,6 +16,12 @@ def doubt_of(flags: Iterable[str], finish_reason: str) -> Doubt | None:
     return Doubt(found, finish_reason) if found or finish_reason != STOP else None
 
 
+def doubt_about(translation: Any) -> Doubt | None:
+    """Return the doubt about a translation, which is the translator's or the client's: both have the same fields."""
+    flags = (flag.value for segment in translation.segments for flag in segment.flags)
+    return doubt_of(flags, translation.finish_reason.value)
+
+
 class Report:
     """What calls said of the translations of a document's texts."""
 

@@ -1,7 +1,8 @@
-"""What fields of callers may have, for every API: so many entries, checked before they are processed; a MIME type."""
+"""What fields of callers may have, for every API: so many entries, language codes, MIME types."""
 
 from service.domain.errors import InvalidRequest, Path, TooMany
 from service.domain.translation import MimeType
+from service.text.languages import is_well_formed
 
 MAX_TERMS = 1024  # in a request; a glossary on the server may have more
 MAX_LABELS = 64
@@ -18,6 +19,16 @@ def check_count(field: str, number: int, most: int, advice: str = SEVERAL_CALLS)
     """
     if number > most:
         raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)
+
+
+def check_code(field: str, code: str) -> None:
+    """Check that a field is a language code.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    if not is_well_formed(code):
+        raise InvalidRequest("{path} is {code}", Path(field), code=code, advice="expected a BCP 47 code such as 'en'")
 
 
 def mime_type_from(value: str) -> MimeType:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, TooMany, quoted, shown
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, TooMany, quoted, shown
 
 # More than any API's limits on its own lists allow: 1024 terms, of three fields each, take 7,200.
 MAX_VALUES = 16_384
@@ -110,6 +110,11 @@ def shown_as_json(value: object) -> str:
     if value is None:
         return "null"
     return json.dumps(value) if isinstance(value, bool | float) else shown(value)
+
+
+def wrong_value(path: Path | str, value: object, allowed: str, advice: str = "") -> InvalidRequest:
+    """Return the error for a value of a body that is not `allowed`."""
+    return InvalidRequest("{path} is {value}", path, value=Quoted(shown_as_json(value)), allowed=allowed, advice=advice)
 
 
 def check_json(body: bytes) -> None:

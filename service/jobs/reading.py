@@ -19,7 +19,7 @@ from typing import Any
 import service
 from service.calls.open_calls import PIECE_BYTES, Hold
 from service.calls.turns import DocumentTurns, current_caller
-from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
+from service.documents import ENDINGS, DocumentOptions, Doubt
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
 from service.documents.opening import MAX_BYTES
@@ -43,23 +43,6 @@ class Upload:
     options: DocumentOptions
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentTexts:
-    """The texts of a document: what is known of all, and its chunks as they came, which take the least memory.
-
-    `sample` is from the beginning, to detect the language from, and empty if there are no texts. `language` is what the
-    document says of it, if it does.
-    """
-
-    num_texts: int
-    num_characters: int
-    notes: Sequence[str]
-    sample: str
-    sample_type: MimeType
-    chunks: list[bytes]
-    language: str = ""
-
-
 class DocumentReaders:
     """Starts the processes, so many at a time and one for each caller. For one event loop only."""
 
@@ -72,8 +55,11 @@ class DocumentReaders:
         self._turns = DocumentTurns(most_at_once, 1)
         self._command = tuple(command)
 
-    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> DocumentTexts:
-        """Read a document; the deadline is on the clock of `time.monotonic()`. `hold` counts its texts."""
+    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> tuple[Head, list[bytes]]:
+        """Return what is known of a document, and its chunks as they came, which take the least memory.
+
+        The deadline is on the clock of `time.monotonic()`. `hold` counts the texts.
+        """
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
         async with self._process(deadline_seconds) as process:
@@ -89,16 +75,7 @@ class DocumentReaders:
                 num_bytes += len(chunks[-1])
                 if num_bytes > _MAX_TEXTS_BYTES:
                     raise _too_large()
-        kind = MimeType(head["sample_type"] or MimeType.TEXT)
-        return DocumentTexts(
-            head["num_texts"],
-            head["num_characters"],
-            head["notes"],
-            head["sample"],
-            kind,
-            chunks,
-            head["language"],
-        )
+        return head, chunks
 
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float, hold: Hold) -> bytes:
         """Return a document that was read with the translations of its chunks, each `translated_chunk`. `hold` counts

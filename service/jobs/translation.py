@@ -10,16 +10,15 @@ from typing import Any
 from service.bundle.fields import MAX_NAME_BYTES
 from service.calls.open_calls import ByteBudget, Hold
 from service.calls.turns import DocumentTurns, current_caller
-from service.documents import FORMATS, Doubt
-from service.documents.child import Chunk
-from service.documents.report import Report, doubt_of
+from service.documents import FORMATS
+from service.documents.child import Chunk, Head
+from service.documents.report import Report, doubt_about
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
 from service.domain.translation import MimeType, Translation, TranslationRequest
 from service.jobs.reading import (
     FILE,
     DocumentReaders,
-    DocumentTexts,
     Upload,
     check_ending,
     chunk_of,
@@ -87,11 +86,11 @@ class DocumentTranslator:
     async def _translated(
         self, upload: Upload, request: TranslationRequest, deadline_seconds: float, hold: Hold
     ) -> TranslatedDocument:
-        document = await self._readers.read(upload, deadline_seconds, hold)
-        current_call().num_texts = document.num_texts
-        request = replace(await self._with_source(document, request), keeps_other_languages=True)
-        report = Report(document.notes)
-        translations = await self._translations(document.chunks, request, report, deadline_seconds, hold)
+        head, chunks = await self._readers.read(upload, deadline_seconds, hold)
+        current_call().num_texts = head["num_texts"]
+        request = replace(await self._with_source(head, request), keeps_other_languages=True)
+        report = Report(head["notes"])
+        translations = await self._translations(chunks, request, report, deadline_seconds, hold)
         data = await self._readers.write(upload, _handed_over(translations, hold), deadline_seconds, hold)
         ending = PurePath(upload.name).suffix.lower()
         return TranslatedDocument(
@@ -99,16 +98,16 @@ class DocumentTranslator:
             FORMATS[ending].media_type,
             data,
             report.notes,
-            document.num_characters,
+            head["num_characters"],
             report.to_json(),
         )
 
-    async def _with_source(self, document: DocumentTexts, request: TranslationRequest) -> TranslationRequest:
-        if request.source_language_code or not document.num_texts:
+    async def _with_source(self, head: Head, request: TranslationRequest) -> TranslationRequest:
+        if request.source_language_code or not head["num_texts"]:
             return request
-        if document.language:
-            return replace(request, source_language_code=document.language)
-        sampled = replace(request, texts=(document.sample,), mime_type=MimeType(document.sample_type.value))
+        if head["language"]:
+            return replace(request, source_language_code=head["language"])
+        sampled = replace(request, texts=(head["sample"],), mime_type=MimeType(head["sample_type"]))
         try:
             return replace(request, source_language_code=await self._translator.source_of(sampled))
         except InvalidRequest as error:
@@ -125,7 +124,7 @@ class DocumentTranslator:
             for number in numbers:
                 chunk = chunk_of(chunks[number])
                 found = await self._chunk(chunk, request, deadline_seconds)
-                doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
+                doubts = {index: doubt for index, each in enumerate(found) if (doubt := doubt_about(each))}
                 for index, place in enumerate(chunk["places"]):
                     report.add(number, place, doubts.get(index))
                 hold.shrink(len(chunks[number]))
@@ -169,11 +168,6 @@ def _handed_over(frames: list[bytes], hold: Hold) -> Iterator[bytes]:
 def is_of_document(error: ServiceError) -> bool:
     """Return whether an error is about the document itself, and not about how or when it was to be translated."""
     return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
-
-
-def _doubt(translation: Translation) -> Doubt | None:
-    flags = (flag.value for segment in translation.segments for flag in segment.flags)
-    return doubt_of(flags, translation.finish_reason.value)
 
 
 def _translated_name(name: str, target: str) -> str:

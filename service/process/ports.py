@@ -1,6 +1,10 @@
-"""Checks whether a port can be listened on, before anything depends on it."""
+"""Whether a port can be listened on, before anything depends on it, and by how many connections it can be used."""
 
+import resource
 import socket
+
+# For everything but callers' connections: both HTTP ports of operators, and files of models, certificates and keys.
+_RESERVED = 256
 
 
 class PortError(Exception):
@@ -56,3 +60,9 @@ def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) ->
 def join_address(host: str, port: int) -> str:
     """Return `host:port`, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def affordable_connections(most: int, num_ports: int = 1) -> int:
+    """Return how many connections each of `num_ports` ports may have: `most`, or what `ulimit -n` allows."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(min(most, max(limit - _RESERVED, limit // 2) // num_ports), 1)

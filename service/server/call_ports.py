@@ -19,9 +19,9 @@ from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
 from service.faces.kserve.grpc import kserve_api
 from service.faces.kserve.methods import KServeMethods
+from service.process.disk import TemporaryFolder
 from service.process.lifecycle import LAST_SECONDS, Phase
 from service.process.ports import PortError, check_port, join_address
-from service.process.temporary_folder import TemporaryFolder
 from service.server.model_loading import Models
 from service.server.observing import Observers
 from service.server.reloading import follow_files

@@ -19,16 +19,14 @@ from service.faces.http.routes import Route, Routes, with_single_slashes
 from service.faces.http.same_site import Cors, page_rules
 from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
-from service.faces.libretranslate.files import Files
-from service.faces.libretranslate.http import LibreTranslate
+from service.faces.libretranslate.http import Files, LibreTranslate
 from service.faces.openai.http import OpenAI
-from service.faces.page.http import TranslationPage
+from service.faces.page.document import TranslationPage
 from service.jobs.background import BackgroundWork
 from service.jobs.keeper import DocumentKeeper
 from service.jobs.reading import DocumentReaders
 from service.jobs.translation import DocumentTranslator
-from service.process.descriptors import affordable_connections
-from service.process.ports import bound_port
+from service.process.ports import affordable_connections, bound_port
 from service.translation.translator import Translator
 
 

@@ -16,9 +16,9 @@ from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome
 from service.models.repository import ALL
 from service.models.supervisor import Supervisor
+from service.process.disk import remove_leftovers
 from service.process.lifecycle import LAST_SECONDS, Phase, leave_within, on_signals
 from service.process.memory import map_large_blocks
-from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import models_of
 from service.server.observing import observers_of

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dragoman_client import Client
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from service.process.disk import held
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from tests.certificates import Authority, Pair, replace
 from tests.patience import patient
 from tests.servers import (

@@ -209,7 +209,7 @@ import sys
 from service.cli.main import run
 for arguments in (["translate", "--help"], ["--help"], ["serve", "--help"]):
     if run(arguments) == 0:
-        print([name for name in ("pydantic", "pydantic_settings", "tqdm") if name in sys.modules], file=sys.stderr)
+        print([name for name in ("pydantic", "tqdm") if name in sys.modules], file=sys.stderr)
 """
     run = subprocess.run(
         [sys.executable, "-c", program],

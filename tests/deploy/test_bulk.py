@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from service.cli.bulk import bulk
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from tests.servers import REPOSITORY
 
 BULK = REPOSITORY / "deploy" / "bulk"

@@ -116,7 +116,7 @@ def _try(path: Path) -> str:
     from service.engine.sequence import Sequence
     from service.faces.dragoman.messages import model_documents
     from service.faces.grpc.pb.dragoman.v1.translation_pb2 import Model
-    from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
+    from service.faces.kserve.methods import config_to_pb, metadata_to_pb, statistics_to_pb
     from service.models.catalogue import Catalogue
     from service.models.loaded_model import InferenceStatistics
     from service.models.loader import load_model

@@ -15,7 +15,7 @@ from pathlib import Path
 from service.cli.main import main as dragoman
 from service.engine.runtime.session import Binding, GraphSession
 from service.models import supervisor
-from service.process.temporary_folder import TemporaryFolder
+from service.process.disk import TemporaryFolder
 
 FAULT_FILE = "FAULT_FILE"
 

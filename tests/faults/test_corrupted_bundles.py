@@ -9,7 +9,7 @@ import pytest
 
 from service.bundle.errors import BundleError
 from service.bundle.transfer.bundles import transfer
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.damaged_bundles import (
     MANIFEST,

@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.faces.google.rules import ADVICE
+from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged
@@ -38,7 +38,10 @@ WORDS = (
     *("text", "source_language", "target_language", "beam_size", "timeout", "translation", "score"),
     *("dragoman.v1.TranslationService", "grpc.health.v1.Health", "dragoman/v1/translation.proto"),
 )
-OTHERS = (*ADVICE, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
+OTHERS = (
+    *(f"/{rule.service}/{rule.name}" for rule in UNSUPPORTED_RULES),
+    *("/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f"),
+)
 OWN = "/dragoman.v1.TranslationService"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 

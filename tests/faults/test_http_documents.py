@@ -198,12 +198,12 @@ def test_the_texts_of_a_document_hold_up_nobody(number: int, proved: Proved) -> 
                 longest = max(longest, time.thread_time() - before)
 
         watching = asyncio.create_task(watch())
-        texts = await readers.read(document, deadline_seconds, hold)
-        assert texts.num_texts == number
-        for index, frame in enumerate(texts.chunks):
-            texts.chunks[index] = translated_chunk(chunk_of(frame)["texts"])
+        head, chunks = await readers.read(document, deadline_seconds, hold)
+        assert head["num_texts"] == number
+        for index, frame in enumerate(chunks):
+            chunks[index] = translated_chunk(chunk_of(frame)["texts"])
             await asyncio.sleep(0)
-        assert await readers.write(document, texts.chunks, deadline_seconds, hold) == document.data
+        assert await readers.write(document, chunks, deadline_seconds, hold) == document.data
         watching.cancel()
         return longest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dragoman_client import Client
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually

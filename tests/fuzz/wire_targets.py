@@ -15,11 +15,11 @@ from service.calls.pipeline import api_key_in, request_id_in
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest
-from service.faces.admin.calls import parsed
 from service.faces.admin.server import refusal
 from service.faces.dragoman import messages
 from service.faces.google import messages as google_messages
 from service.faces.google import names as google_names
+from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
 from service.faces.grpc.pb.inference import grpc_service_pb2
@@ -70,7 +70,7 @@ def _ours(body: bytes) -> None:
 
 
 def _ours_in_json(body: bytes) -> None:
-    _check_request(messages.request_from_pb(parsed(body), 0.0))
+    _check_request(messages.request_from_pb(message_from_json(body, translation_pb2.TranslateRequest), 0.0))
 
 
 def _googles(body: bytes) -> None:

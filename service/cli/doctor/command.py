@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import service
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from service.cli.settings import SettingsCommand
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def doctor(settings: "Settings", loads: bool, as_json: bool) -> None:
 
 
 def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
-    from service.cli.doctor import bundles, device, files, machine, ports
+    from service.cli.doctor import bundles, files, machine
     from service.cli.doctor.finding import ok
 
     python = ".".join(map(str, sys.version_info[:3]))
@@ -56,9 +56,9 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     yield from machine.temporary_files(config)
     yield from machine.clock()
     yield from machine.texts()
-    yield from device.onnxruntime(config)
-    yield from device.gpu(config)
-    yield from ports.ports(config)
+    yield from machine.onnxruntime(config)
+    yield from machine.gpu(config)
+    yield from machine.ports(config)
     yield from files.certificate(config)
     yield from files.other_settings(config)
     yield from faults

@@ -1,4 +1,4 @@
-"""Checks of the machine: CPUs, kernels, memory, files, clock and language."""
+"""Checks of the machine: CPUs, kernels, memory, files, clock and language; its ports; ONNX Runtime and GPUs."""
 
 import ctypes
 import math
@@ -6,15 +6,20 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from service.cli.doctor.finding import Finding, fail, ok, warn
 from service.config.server_config import ServerConfig
+from service.process.ports import PortError, check_port, join_address
 
 _MIB, _GIB = 2**20, 2**30
 _TMP_BYTES = 64 * _MIB
 _PROCESS_BYTES = 0.3 * _GIB  # the server itself (docs/sizing.md)
 _CLOCK_UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
+_LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp; see proc_net_tcp(5)
+_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 
 
 def cpus(config: ServerConfig, cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterator[Finding]:
@@ -87,7 +92,7 @@ def huge_pages(
 
 def open_files(config: ServerConfig) -> Iterator[Finding]:
     """Yield whether the limit on open files allows the connections of the settings."""
-    from service.process.descriptors import affordable_connections
+    from service.process.ports import affordable_connections
 
     ports = 1 + (config.http_port >= 0)
     affordable = affordable_connections(config.max_connections, ports)
@@ -172,3 +177,90 @@ def _needed_bytes(bundles: Sequence[int], cache: int) -> int:
 
 def _size(num_bytes: float) -> str:
     return f"{num_bytes / _GIB:.1f} GiB" if num_bytes >= _GIB else f"{num_bytes / _MIB:.0f} MiB"
+
+
+def ports(config: ServerConfig) -> Iterator[Finding]:
+    """Yield whether each port can be listened on; if not, by whom it is used."""
+    for purpose, host, port, flag in (
+        ("gRPC", config.host, config.port, "--port"),
+        ("HTTP", config.http_host, config.http_port, "--http-port"),
+        ("metrics", config.metrics_host, config.metrics_port, "--metrics-port"),
+        ("status page", config.admin_host, config.admin_port, "--admin-port"),
+    ):
+        if port < 0:
+            continue
+        address = join_address(host, port)
+        try:
+            check_port(host, port, purpose, flag)
+        except PortError as error:
+            user = listener(port)
+            yield fail("port", str(error), f"it is used by {user}." if user else "")
+        else:
+            yield ok("port", f"{address} is free for {purpose}" if port else f"any free one for {purpose}")
+
+
+def listener(port: int, processes: Path = Path("/proc")) -> str:
+    """Return the name and number of the process that listens on a port; empty if this user can't see it."""
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (processes / "net" / table).read_text(encoding="ascii").splitlines()[1:]:
+                _, local, _, state, *rest = line.split()
+                if state == _LISTENS and int(local.rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{rest[5]}]")
+    for process in processes.iterdir() if sockets else ():
+        with suppress(OSError):
+            if process.name.isdecimal() and any(str(each.readlink()) in sockets for each in (process / "fd").iterdir()):
+                name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"{name}, process {process.name}"
+    return ""
+
+
+def onnxruntime(config: ServerConfig, installed: Sequence[str] | None = None) -> Iterator[Finding]:
+    """Yield the version, whether two of its distributions are in each other's way, and whether the device works."""
+    from service.engine.runtime.session import DeviceUnavailable, check_device
+    from service.server.optional_parts import onnxruntime_version
+
+    found = [name for name in _DISTRIBUTIONS if _is_installed(name)] if installed is None else installed
+    if len(found) > 1:
+        yield fail("onnxruntime", f"{' and '.join(found)} are installed", "they share files: uninstall both, then one.")
+    try:
+        check_device(config.device)
+    except DeviceUnavailable as error:
+        yield fail("device", str(error))
+    else:
+        yield ok("onnxruntime", f"{onnxruntime_version()} works on device {config.device}")
+
+
+def gpu(config: ServerConfig, devices: Path = Path("/dev"), library: str = "libcuda.so.1") -> Iterator[Finding]:
+    """Yield what there is of NVIDIA's, if a GPU is asked for or there."""
+    nodes = sorted(each.name for each in devices.glob("nvidia[0-9]*"))
+    has_driver = _can_load(library)
+    if config.device == "cpu":
+        if nodes:
+            yield ok("gpu", f"{', '.join(nodes)}; not used, as the device is cpu")
+        return
+    if not nodes:
+        yield fail("gpu", f"no {devices}/nvidia0", "give the container its GPU (docs/cuda.md), or take --device cpu.")
+    if not has_driver:
+        yield fail(
+            "gpu", f"the driver's {library} can't be loaded", "install NVIDIA's driver, or its container toolkit."
+        )
+    if nodes and has_driver:
+        yield ok("gpu", f"{', '.join(nodes)}, with a driver")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

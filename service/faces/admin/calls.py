@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
 from service.calls.pipeline import CallPipeline
 from service.domain.call import current_call
 from service.domain.errors import Public, ServiceError, Unavailable
-from service.faces.admin.answers import Document
 from service.faces.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -18,6 +17,8 @@ from service.models.control import ModelControl
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from service.translation.translator import Translator
+
+Document = dict[str, Any]
 
 _OPERATORS = "operators"  # count as one caller, as a key's name or a peer's address does
 
@@ -52,7 +53,7 @@ class AdminCalls:
 
         async def translated() -> Document:
             deadline = time.monotonic() + self._deadline_seconds
-            message = await asyncio.to_thread(parsed, body)
+            message = await asyncio.to_thread(message_from_json, body, pb.TranslateRequest)
             call = current_call()
             call.asks_for(message.texts)
             request = request_from_pb(message, deadline)
@@ -106,12 +107,3 @@ class AdminCalls:
 async def _done(work: Awaitable[None]) -> Document:
     await work
     return {}
-
-
-def parsed(body: bytes) -> pb.TranslateRequest:
-    """Parse a request in protobuf's JSON.
-
-    Raises:
-        InvalidRequest: the body is not such a request, or has too many entries.
-    """
-    return message_from_json(body, pb.TranslateRequest)

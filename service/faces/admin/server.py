@@ -6,31 +6,38 @@ import re
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
 import service
+from service.calls.failures import code_of
 from service.calls.open_calls import PIECE_BYTES
 from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, ServiceError, Unavailable
-from service.faces.admin.answers import HEADERS, Document, failure, in_json, of_error
-from service.faces.admin.calls import AdminCalls
-from service.faces.admin.pages import operators_page, status_page
+from service.faces.admin.calls import AdminCalls, Document
 from service.faces.admin.status import errors_of, models_of, numbers_of
+from service.faces.http import answers
 from service.faces.http.application import HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host, has_own_origin
+from service.faces.page.document import HEADERS, Calls, Page, built, read, translation_page
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import HUNG_SECONDS, LAST_SECONDS, Phase
 
+_HEADERS = {"Cache-Control": "no-store", **HEADERS}
 _CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
 _PATHS = {
     "GET": "/, /status, /status.json, /api/models",
     "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",
 }
+_FOLDER = Path(__file__).parent / "page"
+_TABS = (("./", "Translate"), ("status", "Status"))
 
 
 class AdminServer:
@@ -53,7 +60,7 @@ class AdminServer:
         self._metrics = metrics
         self._errors = errors
         self._loop = asyncio.get_running_loop()
-        self._pages = {"/": operators_page().answer(HEADERS), "/status": status_page().answer(HEADERS)}
+        self._pages = {"/": operators_page().answer(_HEADERS), "/status": status_page().answer(_HEADERS)}
         self._started_seconds = time.monotonic()
 
     def listener(self) -> HttpListener:
@@ -138,3 +145,48 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
     if content_type != "application/json":
         return f"Content-Type is {content_type!r:.80}; expected application/json."
     return ""
+
+
+def of_error(error: ServiceError) -> HttpAnswer:
+    """Return the answer to a call that failed."""
+    return failure(code_of(error), str(error), answers.retry_headers(error))
+
+
+def failure(code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> HttpAnswer:
+    """Return an error: the name of a status, which decides HTTP's, and what is wrong."""
+    return in_json({"error": {"code": code, "message": message}}, headers, answers.status_of(code))
+
+
+def in_json(
+    document: Document, headers: Mapping[str, str] = MappingProxyType({}), status: HTTPStatus = HTTPStatus.OK
+) -> HttpAnswer:
+    """Return the document as an answer; `headers` are added to those of every answer."""
+    return answers.in_json(document, {**_HEADERS, **headers}, status)
+
+
+def operators_page() -> Page:
+    """Build the page that translates, by the operators' calls."""
+    return translation_page(Calls.OPERATORS, _navigation("Translate"))
+
+
+def status_page() -> Page:
+    """Build the status page."""
+    return built(
+        _read("status.html"),
+        [read("theme.css"), _read("uPlot.min.css"), _read("status.css")],
+        [_read("uPlot.iife.min.js"), _read("status.js")],
+        {
+            "licence": f"<!--\nCharts are drawn by uPlot.\n\n{_read('uPlot.LICENSE')}\n-->",
+            "navigation": _navigation("Status"),
+        },
+    )
+
+
+def _navigation(current: str) -> str:
+    marks = {name: ' aria-current="page"' if name == current else "" for _, name in _TABS}
+    links = (f'<a href="{path}"{marks[name]}>{name}</a>' for path, name in _TABS)
+    return f'<nav aria-label="Pages">{"".join(links)}</nav>'
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")

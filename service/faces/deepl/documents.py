@@ -19,16 +19,14 @@ from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, Se
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
 from service.faces.deepl.glossaries import found_in
-from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of
-from service.faces.deepl.parameters import parameters_in
+from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bounded import Name
 from service.faces.http.routes import Route
 from service.faces.http.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.jobs.background import BackgroundWork
-from service.jobs.keeper import DocumentKeeper
-from service.jobs.kept import KeptDocument
+from service.jobs.keeper import DocumentKeeper, KeptDocument
 from service.jobs.reading import Upload, check_ending
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
 from service.text.glossary import Glossaries

@@ -19,14 +19,15 @@ from pydantic import BaseModel
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, NotFound, Path, Public, Unimplemented
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import KEY, parameters_in
+from service.faces.deepl.messages import KEY, parameters_in
+from service.faces.fields import check_code
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bounded import Name
 from service.faces.http.languages import ListedLanguage, languages_of
 from service.faces.http.routes import Route
 from service.text.glossary import Glossaries, Glossary
-from service.text.languages import canonical, folded, is_well_formed
+from service.text.languages import canonical, folded
 from service.translation.translator import Translator
 
 Document = dict[str, Any]
@@ -175,13 +176,9 @@ def pair_of(parameters: PairParameters) -> tuple[str, str]:
     Raises:
         InvalidRequest: one is no language code, or both are the same.
     """
-    codes = []
-    for name, code in (("source_lang", parameters.source_lang), ("target_lang", parameters.target_lang)):
-        if not is_well_formed(code):
-            expected = "expected a BCP 47 code such as 'en'"
-            raise InvalidRequest("{path} is {code}", Path(name), code=code, advice=expected)
-        codes.append(canonical(code))
-    source, target = codes
+    check_code("source_lang", parameters.source_lang)
+    check_code("target_lang", parameters.target_lang)
+    source, target = canonical(parameters.source_lang), canonical(parameters.target_lang)
     if folded(source) == folded(target):
         raise InvalidRequest("{path} is the source language too", Path("target_lang"))
     return source, target

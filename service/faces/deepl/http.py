@@ -10,7 +10,7 @@ from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
 from service.faces.deepl.glossaries import DeepLGlossaries, found_in
-from service.faces.deepl.parameters import KEY, parameters_in
+from service.faces.deepl.messages import KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of

@@ -6,7 +6,7 @@ Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -14,8 +14,13 @@ from pydantic_core import PydanticCustomError
 from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, Path, Quoted, Unimplemented
 from service.domain.translation import MimeType, SplitSentences, Translation, TranslationRequest
+from service.faces.http.application import HttpRequest
+from service.faces.http.bodies import checked, form_of, json_of
 from service.faces.http.bounded import AtMost, Checked, Listed, Name
+from service.faces.http.forms import list_name
+from service.faces.http.key_fields import KeyField
 from service.faces.http.languages import ListedLanguage
+from service.faces.http.multipart import fields_of_any_form
 from service.text.detection import UNDETERMINED
 from service.text.languages import display_name
 from service.text.markup.xml import NotXml, TagRules, XmlAsHtml, as_html, with_untranslated
@@ -29,6 +34,13 @@ _SPLITTING: Mapping[str, SplitSentences] = MappingProxyType(
 _VARIANTS: Mapping[str, Sequence[str]] = MappingProxyType({"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")})
 _NO_LANGUAGE = "EN"  # DeepL names a language even where a text has none, such as a number
 _MAX_TAGS = 1024
+
+T = TypeVar("T")
+
+_LISTS = frozenset(
+    {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
+)
+KEY = KeyField("auth_key")  # of older clients
 
 
 def _names(value: object) -> object:
@@ -254,13 +266,13 @@ def languages_document(languages: Iterable[ListedLanguage], kind: str) -> list[D
 def languages_of_resource_document(languages: Sequence[ListedLanguage], resource: str) -> list[Document]:
     """Return the languages, as version 3 lists them."""
     sources = {each.code: each.name for each in languages if each.targets}
-    targets = {code: each.name for each in languages for code in each.targets}
     if resource == "translate_text":
         targets = dict(_listed_targets(languages))
+        features = {name: {"status": "stable"} for name in ("glossary", "tag_handling")}
     else:
         names = {each.code: each.name for each in languages}
-        targets = {code: names[code] for code in targets}
-    features = {} if resource == "glossary" else {name: {"status": "stable"} for name in ("glossary", "tag_handling")}
+        targets = {code: names[code] for each in languages for code in each.targets}
+        features = {}
     return [
         {
             "lang": code,
@@ -296,3 +308,25 @@ def _listed_targets(languages: Iterable[ListedLanguage]) -> list[tuple[str, str]
         for code in _VARIANTS.get(each, (each,))
     }
     return sorted(found.items())
+
+
+def parameters_in(request: HttpRequest, kind: type[T]) -> T:
+    """Return the parameters of a call. In a form, lists are repeated fields; of others the first counts.
+
+    Raises:
+        InvalidRequest: one is missing or wrong, or they can't be read.
+    """
+    return checked(_document(request), kind)
+
+
+def _document(request: HttpRequest) -> dict[str, Any]:
+    of_form = fields_of_any_form(request) if request.body or request.form else []
+    document = json_of(request, dict[str, Any]) if of_form is None else {}
+    in_fields: dict[str, Any] = {}
+    for given, value in (*(of_form or ()), *form_of(request.query)):
+        name = list_name(given) or given
+        if name in _LISTS:
+            in_fields.setdefault(name, []).append(value)
+        else:
+            in_fields.setdefault(name, value)
+    return in_fields | document

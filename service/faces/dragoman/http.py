@@ -11,7 +11,7 @@ from service.faces.dragoman.http_files import Files
 from service.faces.dragoman.messages import Document, model_documents
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
-from service.faces.http.answers import EVENTS, STREAM_HEADERS, error_document, failure, in_json, json_bytes
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, error_document, event_bytes, failure, in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
 from service.faces.http.languages import languages_of
@@ -70,11 +70,11 @@ class V1:
             async with aclosing(self._translator.stream(translation_request)) as events:
                 async for event in events:
                     model = {"model": event.model, "model_version": event.model_version}
-                    yield _event("", _stream_document(event, with_segments=body.return_segments))
-            yield _event("done", model)
+                    yield event_bytes(_stream_document(event, with_segments=body.return_segments))
+            yield event_bytes(model, "done")
 
         return HttpStream(
-            EVENTS, parts(), lambda error, call: _event("error", error_document(error, call)), STREAM_HEADERS
+            EVENTS, parts(), lambda error, call: event_bytes(error_document(error, call), "error"), STREAM_HEADERS
         )
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
@@ -113,11 +113,6 @@ class V1:
 
 def _priority(request: HttpRequest) -> Priority:
     return Priority(json_of(request, messages.TranslateRequest).priority)
-
-
-def _event(name: str, document: Document) -> bytes:
-    head = f"event: {name}\n".encode() if name else b""
-    return b"%sdata: %s\n\n" % (head, json_bytes(document))
 
 
 def _stream_document(event: StreamEvent, *, with_segments: bool) -> Document:

@@ -1,6 +1,6 @@
 """Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, create_model
 from pydantic_core import PydanticCustomError
@@ -40,23 +40,14 @@ else:
     )
 
 
-class FileFields(_DocumentFields):
+class FileFields(messages.CommonFields, _DocumentFields):
     """The fields of a form beside its file: the options of a document, and others as /v1/translate has them."""
 
     model_config = ConfigDict(extra="forbid")
 
-    source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
-    target_language_code: Name = Field(description="BCP 47, such as de.")
-    model: Name = Field("", description=messages.about("model"))
-    model_version: Name = Field("", description=messages.about("model_version"))
     options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
         None, description="How to decode, as JSON."
     )
-    priority: Literal["high", "normal", "low"] = Field("normal", description=messages.about("priority"))
-    split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=messages.about("split_sentences"))
-    preserve_formatting: bool = Field(False, description=messages.about("preserve_formatting"))
-    glossary: Name = Field("", description=messages.about("glossary"))
-    strict: bool = Field(False, description=messages.about("strict"))
     deadline: float | None = Field(None, description="Milliseconds until the answer must be there; 600,000 by default.")
 
 

@@ -83,21 +83,36 @@ def about(name: str) -> str:
     return REQUEST_OPTIONS[name].help
 
 
-class TranslateRequest(_Message):
-    """Texts to translate; give `text` or `texts`."""
+class GivenTexts(_Message):
+    """The texts of a call."""
 
     text: Text | None = Field(None, description="One text.")
     texts: Texts | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
+
+
+class CommonFields(BaseModel):
+    """What calls with texts and with documents have in common."""
+
     source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
     target_language_code: Name = Field(description="BCP 47, such as de.")
     model: Name = Field("", description=about("model"))
     model_version: Name = Field("", description=about("model_version"))
-    options: DecodingOptions | None = Field(None, description="How to decode.")
-    mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=about("mime_type"))
     priority: Literal["high", "normal", "low"] = Field("normal", description=about("priority"))
     split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=about("split_sentences"))
     preserve_formatting: bool = Field(False, description=about("preserve_formatting"))
     glossary: Name = Field("", description=about("glossary"))
+    strict: bool = Field(False, description=about("strict"))
+
+
+class DetectRequest(GivenTexts):
+    """Texts to detect the languages of; give `text` or `texts`."""
+
+
+class TranslateRequest(CommonFields, GivenTexts):
+    """Texts to translate; give `text` or `texts`."""
+
+    options: DecodingOptions | None = Field(None, description="How to decode.")
+    mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=about("mime_type"))
     terms: Annotated[list[TermMessage], AtMost(MAX_TERMS)] = Field(
         [], description="Terms of this call; they take precedence over the glossary's."
     )
@@ -107,20 +122,12 @@ class TranslateRequest(_Message):
     target_prefixes: Texts = Field([], description="Beginnings of the translations: one for each text, or none.")
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
     return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
-    strict: bool = Field(False, description=about("strict"))
     keep_other_languages: bool = Field(False, description=about("keep_other_languages"))
     labels: Annotated[dict[Name, Name], AtMost(MAX_LABELS)] = Field({}, description="Labels of yours.")
     deadline: float | None = Field(None, description=DEADLINE)
 
 
-class DetectRequest(_Message):
-    """Texts to detect the languages of; give `text` or `texts`."""
-
-    text: Text | None = Field(None, description="One text.")
-    texts: Texts | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
-
-
-def texts_of(body: TranslateRequest | DetectRequest) -> tuple[str, ...]:
+def texts_of(body: GivenTexts) -> tuple[str, ...]:
     """Return the texts of a call.
 
     Raises:

@@ -7,7 +7,7 @@ import grpc
 from google.protobuf.message import Message
 
 from service.faces.google.methods import FINISH_REASONS_KEY, REQUESTS, GoogleMethods
-from service.faces.google.rules import UnsupportedMethods
+from service.faces.google.rules import UNSUPPORTED_RULES, refusal
 from service.faces.grpc.api import GrpcApi, normal_priority
 from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
@@ -46,8 +46,19 @@ def google_api(translator: Translator, default_deadline_seconds: float) -> GrpcA
     """Return the API; calls without a deadline get `default_deadline_seconds`."""
     servicer = GoogleServicer(translator, default_deadline_seconds)
 
+    # Every method has a handler, so that the metrics' label `method` has a fixed set of values.
+    handlers = {SERVICE_NAME: servicer.handlers()}
+    for rule in UNSUPPORTED_RULES:
+        refused = grpc.unary_unary_rpc_method_handler(partial(_refuse, rule.name))
+        handlers.setdefault(rule.service, {})[rule.name] = refused
+
     def add_to(server: grpc.aio.Server) -> None:
-        supported = grpc.method_handlers_generic_handler(SERVICE_NAME, servicer.handlers())
-        server.add_generic_rpc_handlers((supported, UnsupportedMethods()))
+        server.add_generic_rpc_handlers(
+            tuple(grpc.method_handlers_generic_handler(service, methods) for service, methods in handlers.items())
+        )
 
     return GrpcApi(SERVICE_NAME, add_to, priority_of={"TranslateText": normal_priority})
+
+
+async def _refuse(method: str, request: bytes, context: Context) -> bytes:
+    raise refusal(method)

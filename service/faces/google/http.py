@@ -21,20 +21,23 @@ from service.faces.http.routes import Handle, Route
 from service.translation.translator import Translator
 
 
-class V3:
-    """Cloud Translation v3. All methods belong to the event loop's thread."""
+class Google:
+    """Google Cloud Translation's API, in both versions. All methods belong to the event loop's thread."""
 
-    def __init__(self, methods: GoogleMethods, default_deadline_seconds: float) -> None:
-        self._methods = methods
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+        self._methods = GoogleMethods(translator)
+        self._v2 = V2(translator, self._methods, default_deadline_seconds)
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
         return (
+            *self._v2.routes(),
             *(_route(rule, partial(self._answer, rule)) for rule in RULES),
             *(_route(rule, partial(_refuse, rule)) for rule in UNSUPPORTED_RULES),
         )
 
     async def _answer(self, rule: Rule, request: HttpRequest) -> HttpAnswer:
+        """Answer a call of version 3."""
         deadline = time.monotonic() + self._default_deadline_seconds
         answer, reasons = await self._methods.answer(rule.name, message_from(rule, request), deadline)
         return in_json(json_format.MessageToDict(answer), {FINISH_REASONS_KEY: reasons} if reasons else {})
@@ -86,15 +89,3 @@ def _route(rule: Rule, handle: Handle) -> Route:
 
 def _named(field: str) -> Path:
     return Path(quoted(field)[1:-1])
-
-
-class Google:
-    """Google Cloud Translation's API, in both versions. All methods belong to the event loop's thread."""
-
-    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        methods = GoogleMethods(translator)
-        self._v2 = V2(translator, methods, default_deadline_seconds)
-        self._v3 = V3(methods, default_deadline_seconds)
-
-    def routes(self) -> Sequence[Route]:
-        return (*self._v2.routes(), *self._v3.routes())

@@ -1,7 +1,8 @@
 """Conversion between Google Cloud Translation v3 protobuf messages and domain types."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from service.domain.errors import (
@@ -22,21 +23,21 @@ from service.domain.translation import (
     Translation,
     TranslationRequest,
 )
-from service.faces.fields import mime_type_from
+from service.faces.fields import check_code, mime_type_from
 from service.faces.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
-from service.faces.http.answers import spelling_of
+from service.faces.http.answers import spell
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
-from service.text.languages import display_name, folded, in_message, is_well_formed, language_of
+from service.text.languages import display_name, folded, in_message, language_of
 from service.translation.checks import MAX_LABEL_CHARACTERS
 
 MAX_PAGE_SIZE = 1000
 
 _LABELS = f"up to {MAX_LABEL_CHARACTERS} lower case letters, digits, '_' and '-'"
 _CONDITION = re.compile(r"(src|tgt)=(\S+)")
-_FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where Google's names differ from ours
+FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where Google's names differ from ours
 
 T = TypeVar("T")
 
@@ -140,13 +141,8 @@ def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -
     Raises:
         InvalidRequest: the display language is not a language code.
     """
-    if display_language_code and not is_well_formed(display_language_code):
-        raise InvalidRequest(
-            "{path} is {code}",
-            Path("display_language_code"),
-            code=display_language_code,
-            advice="expected a BCP 47 code such as 'en'",
-        )
+    if display_language_code:
+        check_code("display_language_code", display_language_code)
     sources: set[str] = set()
     targets: set[str] = set()
     for model in models:
@@ -268,14 +264,22 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
     )
 
 
-def in_googles_words(error: ServiceError, request: pb.TranslateTextRequest) -> ServiceError:
-    """Return the error for callers of Google's API: with Google's field names, resource names and status."""
-    if isinstance(error, PairNotFound):
-        return error.as_invalid()
-    if isinstance(error, NotFound) and error.resource_type == "model":
-        error.resource_name = request.model
-    error.spelling = spelling_of(_FIELDS)
-    return error
+@contextmanager
+def in_googles_words(fields: Mapping[str, str], model: str) -> Iterator[None]:
+    """Raise errors for callers of Google's APIs: with the names of `fields`, that of the model as they gave it, and
+    Google's status.
+
+    Raises:
+        ServiceError: those of the block.
+    """
+    try:
+        yield
+    except ServiceError as error:
+        reported = error.as_invalid() if isinstance(error, PairNotFound) else error
+        if isinstance(reported, NotFound) and reported.resource_type == "model":
+            reported.resource_name = model
+        spell(reported, fields)
+        raise reported from error
 
 
 def _is_label(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, NotFound, Path, Public, ServiceError, listed
+from service.domain.errors import InvalidRequest, NotFound, Path, Public, listed
 from service.domain.translation import Translation, TranslationRequest
 from service.faces.google import messages as messages
 from service.faces.google import names as names
@@ -67,10 +67,8 @@ class GoogleMethods:
         """Translate texts; with a glossary, also without it."""
         current_call().asks_for(request.contents)
         domain_request = messages.request_from_pb(request, deadline_seconds)
-        try:
+        with messages.in_googles_words(messages.FIELDS, request.model):
             answers = await self._answers(request, domain_request)
-        except ServiceError as error:
-            raise messages.in_googles_words(error, request) from error
         return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
 
     async def _detect_language(

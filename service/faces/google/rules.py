@@ -7,9 +7,6 @@ locations. `{parent=projects/*}` in a path is a field of the request; `*` stands
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import grpc
 
 from service.domain.errors import Public, Unimplemented
 
@@ -143,25 +140,8 @@ UNSUPPORTED: Mapping[str, Sequence[Rule]] = {
 
 UNSUPPORTED_RULES = tuple(rule for rules in UNSUPPORTED.values() for rule in rules)
 _ADVICE_OF = {rule.name: instead for instead, rules in UNSUPPORTED.items() for rule in rules}
-# Every method is listed, so that the metrics' label `method` has a fixed set of values.
-ADVICE = {f"/{rule.service}/{rule.name}": (rule.name, _ADVICE_OF[rule.name]) for rule in UNSUPPORTED_RULES}
 
 
 def refusal(method: str) -> Unimplemented:
     """Return the error of a method, such as `CreateGlossary`."""
     return Unimplemented("{method} is not supported by this server", method=Public(method), advice=_ADVICE_OF[method])
-
-
-class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Answers these methods with UNIMPLEMENTED, and no others."""
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        found = ADVICE.get(handler_call_details.method)
-        if found is None:
-            return None
-        method, _ = found
-
-        async def refuse(request: bytes, context: Any) -> bytes:
-            raise refusal(method)
-
-        return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,8 +1,7 @@
 """Cloud Translation v2, "Basic": translate, detect, languages."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -12,20 +11,18 @@ from pydantic import BaseModel, ConfigDict
 from service.domain.call import current_call
 from service.domain.errors import (
     InvalidRequest,
-    NotFound,
-    PairNotFound,
     Path,
-    ServiceError,
     Unimplemented,
     quoted,
 )
 from service.domain.translation import DetectedLanguage, MimeType, Translation, TranslationRequest
+from service.faces.fields import check_code
 from service.faces.google import names
 from service.faces.google.failures import failure_of_v2
-from service.faces.google.messages import finish_reasons
+from service.faces.google.messages import finish_reasons, in_googles_words
 from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.google.parameters import KEY, Fields, own_fields
-from service.faces.http.answers import in_json, spell
+from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked, form_of, is_form, json_of
 from service.faces.http.bounded import Listed, Name
@@ -33,7 +30,6 @@ from service.faces.http.forms import fields_of, list_name
 from service.faces.http.languages import ListedLanguage, languages_of
 from service.faces.http.routes import Route
 from service.models.catalogue import Catalogue
-from service.text.languages import is_well_formed
 from service.translation.translator import Translator
 
 Document = dict[str, Any]
@@ -43,7 +39,7 @@ PATH = "/language/translate/v2"
 MIME_TYPES: Mapping[str, MimeType] = MappingProxyType({"html": MimeType.HTML, "text": MimeType.PLAIN})
 
 # Where v2's names differ from ours.
-_FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
+FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
 _DEFAULT_MODELS = ("", "nmt", "base")  # Google's, of which callers have the first suitable one of this server
 
 
@@ -151,7 +147,7 @@ class V2:
         if parameters.cid:
             raise Unimplemented("cid is not supported by this server", advice="leave it out")
         texts = _texts(parameters.q)
-        with in_words_of_v2(parameters.model):
+        with in_googles_words(FIELDS, parameters.model or ""):
             result = await self._translator.translate(
                 TranslationRequest(
                     texts=texts,
@@ -169,16 +165,15 @@ class V2:
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the most probable language of each text."""
         texts = _texts(parameters_in(request, DetectParameters).q)
-        with in_words_of_v2():
+        with in_googles_words(FIELDS, ""):
             detected = await self._translator.detect(texts, self._deadline())
         return in_json(detections_document(detected))
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, with names if there is a language for them."""
         parameters = parameters_in(request, LanguagesParameters)
-        if parameters.target and not is_well_formed(parameters.target):
-            expected = "expected a BCP 47 code such as 'en'"
-            raise InvalidRequest("{path} is {code}", Path("target"), code=parameters.target, advice=expected)
+        if parameters.target:
+            check_code("target", parameters.target)
         models = self._methods.models(model_of(parameters.model), parameters.model or "")
         languages = languages_of(Catalogue(models), parameters.target or "en")
         return in_json(languages_document(languages, bool(parameters.target)))
@@ -207,23 +202,6 @@ def parameters_in(request: HttpRequest, kind: type[T]) -> T:
         else:
             document[name] = value
     return checked(document, kind)
-
-
-@contextmanager
-def in_words_of_v2(model: str | None = None) -> Iterator[None]:
-    """Raise errors in the words of this version; `model` is the caller's.
-
-    Raises:
-        ServiceError: those of the block.
-    """
-    try:
-        yield
-    except ServiceError as error:
-        reported = error.as_invalid() if isinstance(error, PairNotFound) else error
-        if isinstance(reported, NotFound) and reported.resource_type == "model":
-            reported.resource_name = model or ""
-        spell(reported, _FIELDS)
-        raise reported from error
 
 
 def _fields(request: HttpRequest) -> Fields:

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from service.domain.errors import InvalidRequest, Path, Quoted, quoted
 from service.faces.grpc.counts import MAXIMA, check_counts_of_json
-from service.faces.json_text import check_encoding, check_json, check_surrogates, shown_as_json, without_mark
+from service.faces.json_text import check_encoding, check_json, check_surrogates, without_mark, wrong_value
 
 M = TypeVar("M", bound=Message)
 
@@ -76,17 +76,17 @@ def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
             values: list[tuple[Path, Any]] = [(here, value)]
             if field.is_repeated and not is_map:
                 if not isinstance(value, list):
-                    raise _other_kind(here, value, "a list")
+                    raise wrong_value(here, value, "a list")
                 values = [(Path(*here, index), each) for index, each in enumerate(value)]
             if is_map:
                 if not isinstance(value, dict):
-                    raise _other_kind(here, value, "an object")
+                    raise wrong_value(here, value, "an object")
                 values = [(Path(*here, quoted(key)[1:-1]), each) for key, each in value.items()]
                 field = message.fields_by_name["value"]
             expected, words = _KINDS[field.type]
             for place, each in values:
                 if not isinstance(each, expected):
-                    raise _other_kind(place, each, words)
+                    raise wrong_value(place, each, words)
                 if message is not None and not is_map:
                     pending.append((place, each, message))
 
@@ -96,10 +96,6 @@ _KINDS: dict[int, tuple[Any, str]] = {
     FieldDescriptor.TYPE_BOOL: (bool, "true or false"),
     FieldDescriptor.TYPE_MESSAGE: (dict, "an object"),
 }
-
-
-def _other_kind(path: Path, value: object, allowed: str) -> InvalidRequest:
-    return InvalidRequest("{path} is {value}", path, value=Quoted(shown_as_json(value)), allowed=allowed)
 
 
 def _whole_number(digits: str) -> int:

@@ -15,8 +15,8 @@ from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Intake, Memory
-from service.process.descriptors import affordable_connections
-from service.process.scheduling import patient_threads
+from service.process.event_loop import patient_threads
+from service.process.ports import affordable_connections
 
 _ALGORITHMS = 1 << grpc.Compression.NoCompression.value  # as bits
 _INFLATES = False

@@ -66,6 +66,12 @@ def json_bytes(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def event_bytes(document: Any, name: str = "") -> bytes:
+    """Return the document as a server-sent event."""
+    head = f"event: {name}\n".encode() if name else b""
+    return b"%sdata: %s\n\n" % (head, json_bytes(document))
+
+
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
     return failure_in_json(error_document(error, call), status_of_error(error))

@@ -9,24 +9,23 @@ from service.config.server_config import is_loopback
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host
-from service.models.loaded_model import Duration, LoadedModel
+from service.models.loaded_model import Duration, InferenceStatistics, LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.registry import ForeignMetric
 from service.process.lifecycle import HUNG_SECONDS, Phase
 
-_TEXTS = {
-    "nv_inference_request_success": "Calls that succeeded.",
-    "nv_inference_request_failure": "Calls that failed or were cancelled.",
-    "nv_inference_count": "Texts of calls that succeeded.",
-    "nv_inference_exec_count": "Runs of the decoder.",
-    "nv_inference_request_duration_us": "Time of calls that succeeded.",
-    "nv_inference_queue_duration_us": "Time until the first of a call's texts got a slot.",
-    "nv_inference_compute_input_duration_us": "Time of tokenizing.",
-    "nv_inference_compute_infer_duration_us": "Time of decoding.",
-    "nv_inference_compute_output_duration_us": "Time of detokenizing.",
-    "nv_inference_pending_request_count": "Texts that wait for a free slot.",
+# Each metric with its help, and how it is read of a model. Times are sums in microseconds.
+_COUNTERS: Mapping[str, tuple[str, Callable[[InferenceStatistics], float]]] = {
+    "request_success": ("Calls that succeeded.", lambda now: now.succeeded.count),
+    "request_failure": ("Calls that failed or were cancelled.", lambda now: now.failed.count),
+    "count": ("Texts of calls that succeeded.", lambda now: now.num_texts),
+    "exec_count": ("Runs of the decoder.", lambda now: sum(step.count for step in now.step_seconds().values())),
+    "request_duration_us": ("Time of calls that succeeded.", lambda now: _microseconds(now.succeeded)),
+    "queue_duration_us": ("Time until the first of a call's texts got a slot.", lambda now: _microseconds(now.queue)),
+    "compute_input_duration_us": ("Time of tokenizing.", lambda now: _microseconds(now.tokenize)),
+    "compute_infer_duration_us": ("Time of decoding.", lambda now: _microseconds(now.decode)),
+    "compute_output_duration_us": ("Time of detokenizing.", lambda now: _microseconds(now.detokenize)),
 }
-_GAUGES = {"nv_inference_pending_request_count"}
 
 
 def monitoring_listener(
@@ -74,26 +73,13 @@ def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] = MappingPr
 
 
 def triton_metrics(models: Iterable[LoadedModel]) -> Iterator[ForeignMetric]:
-    """Yield the models' statistics since they were loaded; times are sums in microseconds."""
-    values = [({"model": model.name, "version": model.version or "1"}, _values(model)) for model in models]
-    for name, text in _TEXTS.items():
-        yield ForeignMetric(name, text, name in _GAUGES, [(labels, value[name]) for labels, value in values])
-
-
-def _values(model: LoadedModel) -> dict[str, float]:
-    statistics = model.statistics
-    return {
-        "nv_inference_request_success": statistics.succeeded.count,
-        "nv_inference_request_failure": statistics.failed.count,
-        "nv_inference_count": statistics.num_texts,
-        "nv_inference_exec_count": sum(step.count for step in statistics.step_seconds().values()),
-        "nv_inference_request_duration_us": _microseconds(statistics.succeeded),
-        "nv_inference_queue_duration_us": _microseconds(statistics.queue),
-        "nv_inference_compute_input_duration_us": _microseconds(statistics.tokenize),
-        "nv_inference_compute_infer_duration_us": _microseconds(statistics.decode),
-        "nv_inference_compute_output_duration_us": _microseconds(statistics.detokenize),
-        "nv_inference_pending_request_count": model.engine.snapshot().num_waiting,
-    }
+    """Yield the models' statistics since they were loaded."""
+    known = [({"model": model.name, "version": model.version or "1"}, model) for model in models]
+    for name, (text, read) in _COUNTERS.items():
+        values = [(labels, read(model.statistics)) for labels, model in known]
+        yield ForeignMetric(f"nv_inference_{name}", text, False, values)
+    waiting = [(labels, float(model.engine.snapshot().num_waiting)) for labels, model in known]
+    yield ForeignMetric("nv_inference_pending_request_count", "Texts that wait for a free slot.", True, waiting)
 
 
 def _microseconds(took: Duration) -> int:

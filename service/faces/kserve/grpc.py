@@ -17,7 +17,7 @@ from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.faces.kserve.infer_stream import InferStream
-from service.faces.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
+from service.faces.kserve.methods import KServeMethods, refusal
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
 
@@ -106,13 +106,13 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return pb.RepositoryModelUnloadResponse()
 
     async def _no_shared_memory(self, request: Any, context: Context) -> Any:
-        raise no_shared_memory()
+        raise refusal("shared_memory")
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
-        raise no_trace_settings()
+        raise refusal("trace_setting")
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
-        raise no_log_settings()
+        raise refusal("log_settings")
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _no_shared_memory

@@ -5,17 +5,17 @@ repository, statistics. Its other extensions are refused by name.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
 
 from service.domain.call import Call
-from service.domain.errors import Forbidden, ServiceError, Unimplemented
+from service.domain.errors import Forbidden, ServiceError
 from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.http.answers import failure_in_json, in_json, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.routes import Handle, Route
+from service.faces.http.routes import Route
 from service.faces.http.same_site import has_own_origin
 from service.faces.kserve.http_messages import (
     IndexBody,
@@ -29,7 +29,7 @@ from service.faces.kserve.http_messages import (
     parsed,
 )
 from service.faces.kserve.messages import priority_of
-from service.faces.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
+from service.faces.kserve.methods import KServeMethods, refusal
 
 BINARY_DATA = "binary_tensor_data"  # Triton's name of the extension
 
@@ -69,8 +69,9 @@ class KServe:
                 quick("POST", f"{one}/load", "http/kserve/load", self.load),
                 quick("POST", f"{one}/unload", "http/kserve/unload", self.unload),
             )
-        refused = (quick(method, path, f"http/kserve/{name}", handle) for method, path, name, handle in _refused())
-        return (*routes, *refused)
+        for method, path, name in _refused():
+            routes.append(quick(method, path, f"http/kserve/{name}", partial(_refuse, name)))
+        return routes
 
     async def live(self, request: HttpRequest) -> HttpAnswer:
         return _status_answer("live", self._methods.server_live())
@@ -156,30 +157,21 @@ def _check_origin(request: HttpRequest) -> None:
         )
 
 
-def _refused() -> Iterator[tuple[str, str, str, Handle]]:
-    """Yield the method, path and name of each call of Triton's that is not supported, and what refuses it."""
-    trace, log, memory, generate = map(_refuses, (no_trace_settings, no_log_settings, no_shared_memory, _no_generation))
+def _refused() -> Iterator[tuple[str, str, str]]:
+    """Yield the method, path and name of each call of Triton's that is not supported."""
     for method in ("GET", "POST"):
-        yield method, "/v2/trace/setting", "trace_setting", trace
-        yield method, f"{_MODEL}/trace/setting", "trace_setting", trace
-        yield method, "/v2/logging", "log_settings", log
+        yield method, "/v2/trace/setting", "trace_setting"
+        yield method, f"{_MODEL}/trace/setting", "trace_setting"
+        yield method, "/v2/logging", "log_settings"
     for kind in ("systemsharedmemory", "cudasharedmemory"):
         for regions in (f"/v2/{kind}", f"/v2/{kind}/region/{{region}}"):
-            yield "GET", f"{regions}/status", "shared_memory", memory
-            yield "POST", f"{regions}/unregister", "shared_memory", memory
-        yield "POST", f"/v2/{kind}/region/{{region}}/register", "shared_memory", memory
+            yield "GET", f"{regions}/status", "shared_memory"
+            yield "POST", f"{regions}/unregister", "shared_memory"
+        yield "POST", f"/v2/{kind}/region/{{region}}/register", "shared_memory"
     for model in (_MODEL, _VERSION):
-        yield "POST", f"{model}/generate", "generate", generate
-        yield "POST", f"{model}/generate_stream", "generate", generate
+        yield "POST", f"{model}/generate", "generate"
+        yield "POST", f"{model}/generate_stream", "generate"
 
 
-def _refuses(error: Callable[[], Unimplemented]) -> Handle:
-    async def refuse(request: HttpRequest) -> HttpAnswer:
-        raise error()
-
-    return refuse
-
-
-def _no_generation() -> Unimplemented:
-    advice = "send the text as a tensor to infer, or to /v1/translate/stream"
-    return Unimplemented("Triton's generate extension is not supported", advice=advice)
+async def _refuse(name: str, request: HttpRequest) -> HttpAnswer:
+    raise refusal(name)

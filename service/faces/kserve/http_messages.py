@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from google.protobuf.message import Message
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.domain.errors import InvalidRequest, Path, Public, Quoted
+from service.domain.errors import InvalidRequest, Path, Public
 from service.domain.translation import MAX_TEXTS
 from service.faces.fields import check_count
 from service.faces.grpc.counts import MAX_DIMENSIONS, MAX_PARAMETERS, MAX_TENSORS
@@ -21,7 +21,7 @@ from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import from_json
 from service.faces.http.bounded import Anything, AtMost, Name
-from service.faces.json_text import shown_as_json
+from service.faces.json_text import wrong_value
 from service.faces.kserve.tensors import BYTES, FP32, elements_of, num_elements, raw_of, raw_of_floats
 
 BINARY = "application/octet-stream"
@@ -256,13 +256,8 @@ def _binary_size(tensor: InputBody, available: int) -> int | None:
             "{path} has data, and parameter {name}", where, name=Public(repr(_SIZE)), advice="give one of the two"
         )
     if type(size) is not int or not 0 <= size <= available:
-        raise InvalidRequest(
-            "{path} is {size}",
-            f"{where}.parameters[{_SIZE}]",
-            size=Quoted(shown_as_json(size)),
-            allowed=f"0 to {available}",
-            advice=f"data follow the JSON, which ends where {JSON_LENGTH} says",
-        )
+        advice = f"data follow the JSON, which ends where {JSON_LENGTH} says"
+        raise wrong_value(f"{where}.parameters[{_SIZE}]", size, f"0 to {available}", advice)
     return size
 
 
@@ -292,10 +287,5 @@ def _flag(parameters: Parameters, name: str, within: str, *, default: bool) -> b
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise InvalidRequest(
-            "{path} is {value}",
-            f"{within}parameters[{name}]",
-            value=Quoted(shown_as_json(value)),
-            allowed="true or false",
-        )
+        raise wrong_value(f"{within}parameters[{name}]", value, "true or false")
     return value

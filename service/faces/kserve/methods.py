@@ -1,7 +1,8 @@
 """The methods of KServe v2 and Triton, whatever carries their messages."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import service
 from service.domain.call import current_call
@@ -9,10 +10,10 @@ from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, U
 from service.domain.translation import TranslationResult
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
-from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
+from service.faces.kserve.tensors import BYTES, FP32, INPUTS, OUTPUTS, TEXT
 from service.models.control import ModelControl
 from service.models.index import LoadState
-from service.models.loaded_model import LoadedModel
+from service.models.loaded_model import Duration, LoadedModel
 from service.process.event_loop import all_of
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
@@ -20,6 +21,22 @@ from service.translation.translator import Translator
 
 # Triton's names for the supported features: parameters are decoding options, the policy is priority and timeout.
 _EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
+
+# Calls of Triton's that are not supported, with what is told and what to do instead.
+_REFUSED = {
+    "shared_memory": ("shared memory is not supported", "send and receive tensors in the messages"),
+    "trace_setting": ("tracing can't be configured by call", "start the server with --otlp-endpoint"),
+    "log_settings": ("log settings can't be read or changed by call", "start the server with --log-level"),
+    "generate": (
+        "Triton's generate extension is not supported",
+        "send the text as a tensor to infer, or to /v1/translate/stream",
+    ),
+}
+
+PLATFORM = "dragoman"
+
+_DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
+_NANOSECONDS = 10**9
 
 
 class KServeMethods:
@@ -124,22 +141,87 @@ class KServeMethods:
             raise
 
 
-def no_shared_memory() -> Unimplemented:
-    """Return the error for every call about shared memory."""
-    return Unimplemented("shared memory is not supported", advice="send and receive tensors in the messages")
-
-
-def no_trace_settings() -> Unimplemented:
-    """Return the error for every call about the settings of traces."""
-    return Unimplemented("tracing can't be configured by call", advice="start the server with --otlp-endpoint")
-
-
-def no_log_settings() -> Unimplemented:
-    """Return the error for every call about the settings of logs."""
-    return Unimplemented("log settings can't be read or changed by call", advice="start the server with --log-level")
+def refusal(call: str) -> Unimplemented:
+    """Return the error of a call of `_REFUSED`."""
+    problem, advice = _REFUSED[call]
+    return Unimplemented(problem, advice=advice)
 
 
 def _check_repository(name: str) -> None:
     if name:
         advice = "there is only one repository; leave the name empty"
         raise Unimplemented("{path} is {name}", Path("repository_name"), name=name, advice=advice)
+
+
+def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
+    """Return a model's tensors and its served `versions`."""
+    tensor = pb.ModelMetadataResponse.TensorMetadata
+    return pb.ModelMetadataResponse(
+        name=model.name,
+        versions=[version for version in versions if version],
+        platform=PLATFORM,
+        inputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in INPUTS.items()],
+        outputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in OUTPUTS.items()],
+    )
+
+
+def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
+    """Return a model's tensors, limits and language pairs."""
+    manifest = model.manifest
+    parameters = {
+        "precision": manifest.precision,
+        "max_source_tokens": str(manifest.limits.max_source_tokens),
+        "max_output_tokens": str(manifest.limits.max_output_tokens),
+        "language_pairs": " ".join(f"{source}:{target}" for source, target in model.pairs.listed),
+        "any_to_any_languages": " ".join(model.pairs.any_to_any),
+    }
+    config = pb.ModelConfig(
+        name=model.name,
+        platform=PLATFORM,
+        backend=PLATFORM,
+        max_batch_size=0,
+        input=[
+            pb.ModelInput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1], optional=name != TEXT)
+            for name, datatype in INPUTS.items()
+        ],
+        output=[
+            pb.ModelOutput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1]) for name, datatype in OUTPUTS.items()
+        ],
+        parameters={key: pb.ModelParameter(string_value=value) for key, value in parameters.items() if value},
+        model_transaction_policy=pb.ModelTransactionPolicy(decoupled=False),
+    )
+    return pb.ModelConfigResponse(config=config)
+
+
+def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
+    """Return a model's statistics since it was loaded.
+
+    As Triton does, phases have the count of successful calls: perf_analyzer fails where their counts differ, as they
+    would while calls are between two phases.
+    """
+    statistics = model.statistics
+    steps = statistics.step_seconds()
+    count = statistics.succeeded.count
+    return pb.ModelStatistics(
+        name=model.name,
+        version=model.version,
+        last_inference=round(statistics.last_used_seconds * 1000),
+        inference_count=statistics.num_texts,
+        execution_count=sum(step.count for step in steps.values()),
+        inference_stats=pb.InferStatistics(
+            success=_duration_to_pb(statistics.succeeded),
+            fail=_duration_to_pb(statistics.failed),
+            queue=_duration_to_pb(replace(statistics.queue, count=count)),
+            compute_input=_duration_to_pb(replace(statistics.tokenize, count=count)),
+            compute_infer=_duration_to_pb(replace(statistics.decode, count=count)),
+            compute_output=_duration_to_pb(replace(statistics.detokenize, count=count)),
+        ),
+        batch_stats=[
+            pb.InferBatchStatistics(batch_size=rows, compute_infer=_duration_to_pb(step))
+            for rows, step in steps.items()
+        ],
+    )
+
+
+def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
+    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError
+from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
 from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
 from service.faces.fields import check_count
@@ -21,7 +21,7 @@ from service.faces.http.forms import list_name
 from service.faces.http.key_fields import KeyField
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
-from service.faces.json_text import shown_as_json
+from service.faces.json_text import wrong_value
 from service.text.detection import UNDETERMINED
 from service.text.languages import language_of
 
@@ -141,15 +141,11 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
     if isinstance(q, str):
         return (q,), False
     if not isinstance(q, list):
-        raise InvalidRequest(
-            "{path} is {value}", Path("q"), value=Quoted(shown_as_json(q)), allowed="a text or a list of texts"
-        )
+        raise wrong_value("q", q, "a text or a list of texts")
     check_count("q", len(q), MAX_TEXTS)
     for index, each in enumerate(q):
         if not isinstance(each, str):
-            raise InvalidRequest(
-                "{path} is {value}", Path("q", index), value=Quoted(shown_as_json(each)), allowed="a text"
-            )
+            raise wrong_value(Path("q", index), each, "a text")
     return tuple(q), True
 
 

@@ -11,7 +11,7 @@ from service.domain.call import Call, current_call
 from service.domain.errors import NotFound, Path, ServiceError, Unimplemented, dotted
 from service.domain.options import RequestedOptions
 from service.domain.translation import TranslationRequest
-from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes, spell, status_of_error
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, event_bytes, in_json, spell, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
 from service.faces.http.refusals import Refused
@@ -74,12 +74,12 @@ class OpenAI:
         delta = {"role": "assistant"}
         async with aclosing(self._translator.stream(translation_request)) as events:
             async for event in events:
-                yield _event(messages.chunk(about, {**delta, "content": event.delta}))
+                yield event_bytes(messages.chunk(about, {**delta, "content": event.delta}))
                 delta = {}
                 if event.translation is not None:
-                    yield _event(messages.chunk(about, {}, event.translation))
+                    yield event_bytes(messages.chunk(about, {}, event.translation))
                     if with_usage:
-                        yield _event(messages.usage_chunk(about, event.translation))
+                        yield event_bytes(messages.usage_chunk(about, event.translation))
         yield b"data: [DONE]\n\n"
 
     async def model(self, request: HttpRequest) -> HttpAnswer:
@@ -95,7 +95,7 @@ def failure(error: ServiceError, call: Call) -> HttpAnswer:
 
 
 def _failed(error: ServiceError, call: Call) -> bytes:
-    return _event(_document(error))
+    return event_bytes(_document(error))
 
 
 def _document(error: ServiceError) -> messages.Document:
@@ -117,7 +117,3 @@ def _status(error: ServiceError) -> HTTPStatus:
 def _spelled(path: Path) -> str:
     """Return how a field is called here: the text is no list, and options have no group."""
     return _OPTIONS.get(str(path[-1])) or _FIELDS.get(str(path[0])) or dotted(path)
-
-
-def _event(document: messages.Document) -> bytes:
-    return b"data: %s\n\n" % json_bytes(document)

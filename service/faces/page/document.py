@@ -5,16 +5,27 @@ import enum
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 
-from service.faces.http.application import HttpAnswer
+from service.faces.http.answers import failure
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.routes import Route
 
 _FOLDER = Path(__file__).parent
 _STYLES = ("theme.css", "page.css")
 _SCRIPTS = ("languages.js", "server.js", "words.js", "page.js")
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+_NAVIGATION = '<nav aria-label="More"><a href="v1/docs">API</a></nav>'
+HEADERS = {  # keep the pages of other sites out
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +83,18 @@ def read(name: str) -> str:
 def _hashes(blocks: Sequence[str]) -> str:
     digests = (base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in blocks)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+class TranslationPage:
+    """The page; it needs no key, its calls do where others do."""
+
+    def __init__(self) -> None:
+        # The page changes with the server's version: a browser asks each time.
+        self._answer = translation_page(Calls.V1, _NAVIGATION).answer({"Cache-Control": "no-cache", **HEADERS})
+
+    def routes(self) -> Sequence[Route]:
+        route = partial(Route, failure=failure, queues=False)
+        return (route("GET", "/", "page", self.page, needs_key=False),)
+
+    async def page(self, request: HttpRequest) -> HttpAnswer:
+        return self._answer

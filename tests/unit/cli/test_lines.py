@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.cli.command_error import CommandError
-from service.cli.lines import MAX_LINE_BYTES, count_lines, read_lines
+from service.cli.errors import CommandError
+from service.cli.streams import MAX_LINE_BYTES, count_lines, read_lines
 
 TEXT = st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\r\n\u2028\x0b\x0c\x85")))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.cli.lines import Line
 from service.cli.pipeline import MAX_CALLS, map_chunks
+from service.cli.streams import Line
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, FinishReason, Translation
 from tests.patience import patient
 

@@ -7,10 +7,8 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import OF_STATUS, ExitCode
-from service.cli.failures import failure_of
-from service.cli.main import dragoman, run
+from service.cli.errors import OF_STATUS, CommandError, ExitCode
+from service.cli.main import dragoman, failure_of, run
 from service.cli.options import API_KEY
 from service.engine.runtime.kernels import PATH
 
@@ -65,9 +63,10 @@ def test_bulk_without_the_kernels_library_ends_in_a_line(
     assert result.exception is not None
     failure = failure_of(cast(Exception, result.exception))
     assert failure is not None, result.exception
-    assert failure.code == ExitCode.CONFIG
-    assert "none.so" in failure.lines[0]
-    assert failure.lines[0].endswith("build it with 'make serve'")
+    code, line = failure
+    assert code == ExitCode.CONFIG
+    assert "none.so" in line
+    assert line.endswith("build it with 'make serve'")
 
 
 @pytest.mark.parametrize(

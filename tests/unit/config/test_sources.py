@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
-from service.cli.config import render_toml
+from service.cli.settings import render_toml
 from service.config.server_config import SETTINGS, ServerConfig, Setting
 from service.config.sources import SettingsError, resolve
 

@@ -39,8 +39,7 @@ from service.faces.http.application import HttpRequest
 from service.faces.http.routes import Routes
 from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
-from service.faces.libretranslate.files import Files
-from service.faces.libretranslate.http import LibreTranslate
+from service.faces.libretranslate.http import Files, LibreTranslate
 from service.faces.openai.http import OpenAI
 from service.jobs.translation import DocumentTranslator
 from service.models.catalogue import Catalogue

@@ -8,8 +8,7 @@ import pytest
 
 from service.domain.call import Call, begin_call
 from service.domain.errors import NotFound, Overloaded, QuotaExceeded, ServiceError
-from service.jobs.keeper import DocumentKeeper
-from service.jobs.kept import KEPT_SECONDS, KeptDocument
+from service.jobs.keeper import KEPT_SECONDS, DocumentKeeper, KeptDocument
 from service.jobs.translation import TranslatedDocument
 from tests.clock import Clock
 from tests.programs import output_of

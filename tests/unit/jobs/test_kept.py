@@ -3,7 +3,7 @@
 import pytest
 
 from service.domain.errors import Overloaded, ServiceError
-from service.jobs.kept import MAX_BYTES, MAX_DOCUMENTS, KeptDocument, making_room
+from service.jobs.keeper import MAX_BYTES, MAX_DOCUMENTS, KeptDocument, making_room
 from service.jobs.translation import TranslatedDocument
 
 MIB = 2**20

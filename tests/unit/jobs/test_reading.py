@@ -46,8 +46,8 @@ def room(num_bytes: int = 2**30) -> Hold:
 
 async def read(readers: DocumentReaders, upload: Upload = LINES, deadline: float | None = None) -> Any:
     deadline = soon() if deadline is None else deadline
-    document = await readers.read(upload, deadline, room())
-    texts = [chunk_of(frame)["texts"] for frame in document.chunks]
+    _, chunks = await readers.read(upload, deadline, room())
+    texts = [chunk_of(frame)["texts"] for frame in chunks]
     translations = [translated_chunk(["x"] * len(each)) for each in texts]
     return [text for each in texts for text in each], await readers.write(upload, translations, deadline, room())
 
@@ -157,10 +157,11 @@ async def test_texts_and_documents_for_which_there_is_no_room_are_not_taken() ->
 
 async def test_what_is_known_of_a_document_as_a_whole() -> None:
     csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
-    document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon(), room())
-    assert (document.num_texts, document.num_characters, document.sample) == (2, 12, "one\ntwo three")
-    empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon(), room())
-    assert (empty.num_texts, empty.chunks, empty.sample) == (0, [], "")
+    head, _ = await DocumentReaders(MAX_CHARACTERS).read(csv, soon(), room())
+    assert (head["num_texts"], head["num_characters"], head["sample"]) == (2, 12, "one\ntwo three")
+    empty = Upload("a.txt", b"\n", DocumentOptions())
+    head, chunks = await DocumentReaders(MAX_CHARACTERS).read(empty, soon(), room())
+    assert (head["num_texts"], chunks, head["sample"]) == (0, [], "")
 
 
 async def test_a_caller_has_one_process_and_leaves_one_to_others() -> None:

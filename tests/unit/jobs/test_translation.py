@@ -12,7 +12,7 @@ import pytest
 from service.calls.open_calls import ByteBudget, Hold
 from service.documents import FORMATS, DocumentOptions, DocumentText
 from service.documents import MimeType as Kind
-from service.documents.child import Chunk
+from service.documents.child import Chunk, Head
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
 from service.domain.translation import (
     FinishReason,
@@ -24,7 +24,7 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.jobs.reading import DocumentReaders, DocumentTexts, Upload
+from service.jobs.reading import DocumentReaders, Upload
 from service.jobs.translation import DocumentTranslator, TranslatedDocument
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -45,7 +45,7 @@ class Fake:
     num_running: int = 0
     budget: ByteBudget = field(default_factory=lambda: ByteBudget(2**24, 2**20))
 
-    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> DocumentTexts:
+    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> tuple[Head, list[bytes]]:
         parts = [self.texts[start : start + 5] for start in range(0, len(self.texts), 5)]
         chunks = [
             Chunk(mime_type=part[0].mime_type.value, texts=[each.text for each in part], places=[e.place for e in part])
@@ -54,7 +54,16 @@ class Fake:
         size = sum(len(each.text) for each in self.texts)
         frames = [json.dumps(chunk).encode() for chunk in chunks]
         hold.grow(sum(map(len, frames)))
-        return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames, self.language)
+        head = Head(
+            num_chunks=len(frames),
+            num_texts=len(self.texts),
+            num_characters=size,
+            notes=["a note"],
+            language=self.language,
+            sample="a sample",
+            sample_type=Kind.HTML.value,
+        )
+        return head, frames
 
     async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float, hold: Hold) -> bytes:
         assert bool(self.budget.num_bytes) == bool(self.texts)

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from service.process.descriptors import affordable_connections
+from service.process.ports import affordable_connections
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1024, 768), (300, 150), (1, 1), (2**20, 10_000)])

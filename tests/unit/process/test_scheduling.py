@@ -1,4 +1,4 @@
-"""Tests of service.process.scheduling."""
+"""Tests of service.process.event_loop."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.process.scheduling import patient_threads
+from service.process.event_loop import patient_threads
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads have such a policy on Linux only")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from service.process.temporary_folder import TemporaryFolder, remove_leftovers
+from service.process.disk import TemporaryFolder, remove_leftovers
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, environment, read_line
 
 # Makes a folder, says so, and waits to be killed.
 MAKES = """
 import time
-from service.process.temporary_folder import TemporaryFolder
+from service.process.disk import TemporaryFolder
 path = TemporaryFolder().path()
 (path / "translation").write_text("secret")
 print("made", flush=True)

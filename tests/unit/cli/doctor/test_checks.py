@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from service.cli.doctor import bundles, device, files, machine, ports
+from service.cli.doctor import bundles, files, machine
 from service.cli.doctor.finding import Finding, Status
 from service.cli.main import run as run_command
 from service.config.server_config import ServerConfig
@@ -112,14 +112,14 @@ def test_locale() -> None:
 
 
 def test_ports_are_free_or_it_is_said_who_has_them() -> None:
-    assert statuses(ports.ports(config(http_port=0, admin_port=0))) == [OK] * 4
+    assert statuses(machine.ports(config(http_port=0, admin_port=0))) == [OK] * 4
     with socket.create_server(("127.0.0.1", free_port())) as taken:
         port = taken.getsockname()[1]
-        finding = next(iter(ports.ports(config(port=port))))
+        finding = next(iter(machine.ports(config(port=port))))
     assert finding.status is FAIL
     assert f"127.0.0.1:{port}" in finding.value
     assert f"process {os.getpid()}" in finding.advice
-    assert ports.listener(port) == ""
+    assert machine.listener(port) == ""
 
 
 def test_tls(tmp_path: Path) -> None:
@@ -158,17 +158,17 @@ def test_other_settings(tmp_path: Path) -> None:
 
 
 def test_onnxruntime() -> None:
-    assert only(device.onnxruntime(config())).status is OK
-    assert statuses(device.onnxruntime(config(), ["onnxruntime", "onnxruntime-gpu"])) == [FAIL, OK]
-    assert statuses(device.onnxruntime(config(device="cuda"))) == [FAIL]
+    assert only(machine.onnxruntime(config())).status is OK
+    assert statuses(machine.onnxruntime(config(), ["onnxruntime", "onnxruntime-gpu"])) == [FAIL, OK]
+    assert statuses(machine.onnxruntime(config(device="cuda"))) == [FAIL]
 
 
 def test_gpu(tmp_path: Path) -> None:
-    assert list(device.gpu(config(), tmp_path)) == []
-    assert statuses(device.gpu(config(device="cuda"), tmp_path, "libnone.so.1")) == [FAIL, FAIL]
+    assert list(machine.gpu(config(), tmp_path)) == []
+    assert statuses(machine.gpu(config(device="cuda"), tmp_path, "libnone.so.1")) == [FAIL, FAIL]
     (tmp_path / "nvidia0").touch()
-    assert only(device.gpu(config(), tmp_path)).status is OK
-    assert statuses(device.gpu(config(device="cuda"), tmp_path, "libc.so.6")) == [OK]
+    assert only(machine.gpu(config(), tmp_path)).status is OK
+    assert statuses(machine.gpu(config(device="cuda"), tmp_path, "libc.so.6")) == [OK]
 
 
 def test_bundles(tiny_models: Path, tmp_path: Path) -> None:

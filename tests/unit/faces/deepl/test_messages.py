@@ -10,8 +10,7 @@ from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, TooMany, Unimplemented
 from service.domain.translation import FinishReason, Hypothesis, MimeType, SplitSentences, Translation
 from service.faces.deepl import messages
-from service.faces.deepl.messages import TranslateParameters
-from service.faces.deepl.parameters import KEY, parameters_in
+from service.faces.deepl.messages import KEY, TranslateParameters, parameters_in
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import checked
 from service.faces.http.languages import ListedLanguage

@@ -6,7 +6,7 @@ from service.domain.errors import InvalidRequest
 from service.faces.google.http import message_from
 from service.faces.google.methods import REQUESTS
 from service.faces.google.parameters import KEY, own_fields
-from service.faces.google.rules import ADVICE, RULES, UNSUPPORTED_RULES, Rule
+from service.faces.google.rules import RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
 
@@ -76,7 +76,6 @@ def test_a_wrong_query_is_refused(query: str, field: str) -> None:
 def test_every_method_has_a_rule() -> None:
     service = pb.DESCRIPTOR.services_by_name["TranslationService"]
     assert {rule.name for rule in RULES} == set(REQUESTS) == {method.name for method in service.methods}
-    assert {rule.name for rule in UNSUPPORTED_RULES} == {method for method, _ in ADVICE.values()}
 
 
 def test_requests_are_those_of_the_service() -> None:

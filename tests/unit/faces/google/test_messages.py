@@ -14,6 +14,7 @@ from service.domain.errors import (
     Overloaded,
     PairNotFound,
     Path,
+    ServiceError,
     TooLong,
     Unimplemented,
 )
@@ -102,23 +103,29 @@ def test_finish_reasons_fit_into_trailers(reasons: list[FinishReason]) -> None:
     assert 1024 < len(messages.finish_reasons(answer)) < 4200  # of 8 KiB
 
 
+def in_googles_words(error: ServiceError, model: str) -> ServiceError:
+    with pytest.raises(ServiceError) as raised, messages.in_googles_words(messages.FIELDS, model):
+        raise error
+    return raised.value
+
+
 def test_errors_are_in_googles_words() -> None:
-    message = asked(model=f"{PARENT}/models/huge")
+    asked_for = f"{PARENT}/models/huge"
     too_long = TooLong("{path} has {number} tokens", Path("texts", 3), number=99)
-    long = messages.in_googles_words(too_long, message)
+    long = in_googles_words(too_long, asked_for)
     assert (type(long), str(long), long.field) == (TooLong, "contents[3] has 99 tokens.", "contents[3]")
-    same = messages.in_googles_words(InvalidRequest("texts are odd here.", ""), message)
+    same = in_googles_words(InvalidRequest("texts are odd here.", ""), asked_for)
     assert str(same) == "texts are odd here."
     code = InvalidRequest("{path} is empty", Path("target_language_code"))
-    assert str(messages.in_googles_words(code, message)) == "target_language_code is empty."
-    glossary = messages.in_googles_words(InvalidRequest("glossary 'a' is for en to fr.", "glossary"), message)
+    assert str(in_googles_words(code, asked_for)) == "target_language_code is empty."
+    glossary = in_googles_words(InvalidRequest("glossary 'a' is for en to fr.", "glossary"), asked_for)
     assert glossary.field == "glossary_config.glossary"
-    pair = messages.in_googles_words(PairNotFound("not into 'fr'.", "target_language_code"), message)
+    pair = in_googles_words(PairNotFound("not into 'fr'.", "target_language_code"), asked_for)
     assert (type(pair), pair.field) == (InvalidRequest, "target_language_code")
-    model = messages.in_googles_words(NotFound("no model 'huge'.", "model", "huge"), message)
-    assert vars(model)["resource_name"] == message.model
+    model = in_googles_words(NotFound("no model 'huge'.", "model", "huge"), asked_for)
+    assert vars(model)["resource_name"] == asked_for
     overloaded = Overloaded("full", 1.0)
-    assert messages.in_googles_words(overloaded, message) is overloaded
+    assert in_googles_words(overloaded, asked_for) is overloaded
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7, 10, 5000])

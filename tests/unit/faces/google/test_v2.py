@@ -7,12 +7,13 @@ import pytest
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
 from service.domain.translation import DetectedLanguage
 from service.faces.google import v2
+from service.faces.google.messages import in_googles_words
 from service.faces.google.parameters import KEY
 from service.faces.google.v2 import (
+    FIELDS,
     DetectParameters,
     LanguagesParameters,
     TranslateParameters,
-    in_words_of_v2,
     parameters_in,
 )
 from service.faces.http.application import HttpRequest
@@ -128,19 +129,19 @@ def test_a_resource_that_is_no_model() -> None:
     ],
 )
 def test_errors_name_the_parameters_of_v2(error: ServiceError, field: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"^{re.escape(field)} is ") as raised, in_words_of_v2():
+    with pytest.raises(InvalidRequest, match=f"^{re.escape(field)} is ") as raised, in_googles_words(FIELDS, ""):
         raise error
     assert raised.value.field == field
 
 
 def test_a_missing_model_is_named_as_it_was_asked_for() -> None:
-    with pytest.raises(NotFound) as raised, in_words_of_v2("projects/p/models/x"):
+    with pytest.raises(NotFound) as raised, in_googles_words(FIELDS, "projects/p/models/x"):
         raise NotFound("model {name} is not served", "model", "x", name="x")
     assert raised.value.resource_name == "projects/p/models/x"
 
 
 def test_advice_names_the_parameters_of_v2() -> None:
-    with pytest.raises(InvalidRequest, match=r"; give source\.$"), in_words_of_v2():
+    with pytest.raises(InvalidRequest, match=r"; give source\.$"), in_googles_words(FIELDS, ""):
         raise InvalidRequest("{path} is in no language", Path("texts", 0), advice="give source_language_code")
 
 

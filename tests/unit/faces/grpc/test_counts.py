@@ -13,10 +13,10 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from service.domain.errors import InvalidRequest, TooMany
-from service.faces.admin.calls import parsed
 from service.faces.dragoman import messages
 from service.faces.google import messages as google_messages
 from service.faces.grpc.counts import MAXIMA, check_counts, check_counts_of_json
+from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
@@ -33,6 +33,10 @@ OTHERS = re.compile(r"inference\.(Repository|TraceSetting|LogSettings|InferTenso
 
 def mapped(message: Any) -> None:
     messages.request_from_pb(message, 0.0)
+
+
+def in_json(body: bytes) -> None:
+    message_from_json(body, pb.TranslateRequest)
 
 
 def mapped_from_google(message: Any) -> None:
@@ -87,9 +91,9 @@ CASES: dict[str, tuple[Callable[[int], Any], Callable[[Any], object], int, str]]
     "terms": (lambda n: pb.TranslateRequest(terms=[pb.Term(source="a")] * n), mapped, 1024, "terms"),
     "labels": (lambda n: pb.TranslateRequest(labels=keys(n)), mapped, 64, "labels"),
     "detection": (lambda n: pb.DetectLanguageRequest(texts=["a"] * n), check_counts, 1024, "texts"),
-    "JSON": (lambda n: json.dumps({"terms": [{}] * n}).encode(), parsed, 1024, "terms"),
-    "JSON, other name": (lambda n: json.dumps({"targetPrefixes": [""] * n}).encode(), parsed, 1024, "target_prefixes"),
-    "JSON, labels": (lambda n: json.dumps({"labels": keys(n)}).encode(), parsed, 64, "labels"),
+    "JSON": (lambda n: json.dumps({"terms": [{}] * n}).encode(), in_json, 1024, "terms"),
+    "JSON, other name": (lambda n: json.dumps({"targetPrefixes": [""] * n}).encode(), in_json, 1024, "target_prefixes"),
+    "JSON, labels": (lambda n: json.dumps({"labels": keys(n)}).encode(), in_json, 64, "labels"),
     "Google's contents": (lambda n: google(contents=["a"] * n), mapped_from_google, 1024, "contents"),
     "Google's labels": (lambda n: google(labels=keys(n)), mapped_from_google, 64, "labels"),
     "Google's labels of detections": (

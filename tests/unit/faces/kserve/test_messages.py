@@ -21,7 +21,7 @@ from service.domain.translation import (
 )
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
-from service.faces.kserve.model_messages import config_to_pb
+from service.faces.kserve.methods import config_to_pb
 from service.faces.kserve.tensors import elements_of, raw_of, texts_of
 from service.models.language_pairs import LanguagePairs
 from tests.unit.models.bare_manifest import MANIFEST

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from service.faces.admin.pages import operators_page, status_page
+from service.faces.admin.server import operators_page, status_page
 from service.faces.page.document import Calls, Page, built, translation_page
 
 PAGES = pytest.mark.parametrize(

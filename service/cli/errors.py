@@ -1,4 +1,4 @@
-"""Exit codes: BSD sysexits where they fit, click's 2 for usage errors, 128 + signal as in shells."""
+"""What ends a command early, in one line, and exit codes: BSD sysexits where they fit, else as click and shells."""
 
 from enum import IntEnum
 
@@ -35,3 +35,15 @@ OF_STATUS = {
     "DEADLINE_EXCEEDED": ExitCode.TRY_LATER,
     "CANCELLED": ExitCode.TRY_LATER,
 }
+
+
+class CommandError(Exception):
+    """An error and its remedy, in one line."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class OutputClosed(Exception):
+    """The reader of standard output has closed it."""
