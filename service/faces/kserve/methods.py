@@ -36,7 +36,6 @@ _REFUSED = {
 PLATFORM = "dragoman"
 
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
-_NANOSECONDS = 10**9
 
 
 class KServeMethods:
@@ -224,4 +223,4 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
 
 
 def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
-    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
+    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * 10**9))
