@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from service.observe.metrics import Metrics
-from service.observe.model_metrics import ModelMetrics
+from service.observe.metrics import Metrics, ModelMetrics
 from service.observe.recent_errors import RecentErrors
 
 LAG_SECONDS = 0.02

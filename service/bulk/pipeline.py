@@ -19,7 +19,6 @@ from service.process.event_loop import all_of
 from service.server.server import Server
 
 ROWS_PER_CALL = 1000
-CALLS_IN_FLIGHT = 3
 # Nothing is rejected for its size or for waiting: what is in flight is bounded here.
 _UNLIMITED: Mapping[str, Any] = {
     "max_waiting": 1_000_000,
@@ -51,7 +50,7 @@ class RowResult:
 class Pipeline:
     """Models loaded in this process, as an asynchronous context manager. All methods belong to one event loop."""
 
-    def __init__(self, models: Path, *, calls_in_flight: int = CALLS_IN_FLIGHT, **settings: Any) -> None:
+    def __init__(self, models: Path, *, calls_in_flight: int = 3, **settings: Any) -> None:
         """Load the models of a bundle or repository with these `settings` of the server, such as `num_threads`."""
         self._config = ServerConfig(models=models, **{**_UNLIMITED, **settings})
         self._turns = asyncio.Semaphore(calls_in_flight)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import ray.data
 
 _BATCHES_IN_FLIGHT = 2  # of an actor, so that its engine always has rows that wait
-# Ray waits for ever by default. Nodes that a cluster adds on demand may take minutes; the models are loaded later.
-_SECONDS_TO_START = 900
 # A checkpoint's filter, one actor, takes a CPU until the end of the job; another is for the tasks that read and write.
 _CPUS_OF_CHECKPOINT = 2
 
@@ -87,7 +85,8 @@ def ray_translate(
 
     context = dataset.context
     if context.wait_for_min_actors_s <= 0:
-        context.wait_for_min_actors_s = _SECONDS_TO_START
+        # Ray waits for ever by default. Nodes that a cluster adds on demand may take minutes; models are loaded later.
+        context.wait_for_min_actors_s = 900
     if context.checkpoint_config is not None and ray.is_initialized():
         cpus = ray.cluster_resources().get("CPU", 0)
         if 0 < cpus < _CPUS_OF_CHECKPOINT:  # none yet: a cluster that adds nodes on demand

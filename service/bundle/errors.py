@@ -1,7 +1,5 @@
 """The error of a bundle that can't be used, and how it quotes others."""
 
-_MAX_REASON_LENGTH = 1_000
-
 
 class BundleError(Exception):
     """A bundle can't be used; the message names it, the reason and the remedy."""
@@ -10,4 +8,4 @@ class BundleError(Exception):
 def one_line(error: BaseException) -> str:
     """Return an error's message as one printable line for logs: libraries quote the contents of damaged files."""
     words = " ".join(str(error).split()) or type(error).__name__
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_MAX_REASON_LENGTH])
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:1_000])

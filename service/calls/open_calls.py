@@ -2,17 +2,159 @@
 
 gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
 call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
+
+The bytes of messages and answers held at a time have a limit, so that a flood of calls can't fill the memory.
 """
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
-from service.calls.byte_budget import CALL_BYTES, ByteBudget, Hold
 from service.calls.turns import Turns
+from service.domain.errors import MemoryFull, MessageTooSlow, ServiceError
+
+# Memory of a call that has begun: its record (17 KiB as measured), and the part of its message that may arrive before
+# it is read (`faces.grpc.server.UNREAD_BYTES`).
+CALL_BYTES = 32 * 2**10
+
+# A message takes at most this fraction (1/n) of the bytes left: as memory runs short, large messages are rejected
+# first, and a flood of them leaves room for small ones. Of what is larger than a message, documents, a half.
+_PARTS = 16
+_HALF = 2  # 1/n of all bytes is the share of one owner
+_PARTS_OF_SHARE = 4  # of what is left of its owner's share a message takes at most 1/n, for the same reason
 
 # What is read, checked or sent at a time: more takes the event loop milliseconds, in which no other call is accepted.
 PIECE_BYTES = 64 * 2**10
-_REST = 9  # limits large messages to a tenth of the event loop's time
+
+
+class ByteBudget:
+    """Counts the bytes that calls hold. For the event loop's thread only.
+
+    Calls have owners: the API key, or the host where none is needed. Nobody waits for room. A call whose owner holds
+    its share already gets what another one of the same owner gives up that is still arriving; for others, the owner
+    that holds most gives up such a call, unless the asking one would then hold more. Otherwise the call is rejected,
+    and what it held is free. So of calls that have arrived in part and need more, some always go on.
+    """
+
+    def __init__(self, max_bytes: int, largest_bytes: int) -> None:
+        """Allow at least twice `largest_bytes`: a message of that size must fit while nothing else is held."""
+        largest_call = largest_bytes + CALL_BYTES
+        self.max_bytes = max(max_bytes, 2 * largest_call)
+        self.num_bytes = 0
+        self._share = self.max_bytes // _HALF
+        self._largest_bytes = largest_bytes
+        self._parts = min(_PARTS, self.max_bytes // largest_call)
+        self._parts_of_share = min(_PARTS_OF_SHARE, self._share // largest_call)
+        self._of_owners: dict[str, int] = {}
+        self._arriving: dict[Hold, None] = {}  # first what has not grown for longest
+
+    def hold(self, owner: str = "") -> "Hold":
+        """Return the hold of one call of an owner, empty at first."""
+        return Hold(self, owner)
+
+    def take(self, hold: "Hold", num_bytes: int) -> None:
+        """Count `num_bytes` more as held by a call."""
+        if hold.failure is not None:
+            raise hold.failure
+        owner, size = hold.owner, hold.num_bytes + num_bytes
+        counted = min(size, self._largest_bytes)
+        room = max(size, self._parts_of_share * counted) - hold.num_bytes
+        lacking = room - (self._share - self._of_owners.get(owner, 0))
+        if lacking > 0 and not self._evict(owner, hold, lacking):
+            raise MemoryFull(
+                "there is no room for {number} bytes beside the messages of your other calls",
+                number=num_bytes,
+                allowed=f"{self._share // 2**20} MiB for all calls of one API key or host",
+                advice="wait for one to end",
+            )
+        room = max(_HALF * size, self._parts * counted) - hold.num_bytes
+        while room > self.max_bytes - self.num_bytes:
+            most = max(self._of_owners, key=self._of_owners.__getitem__)
+            is_more = self._of_owners[most] > self._of_owners.get(owner, 0) + num_bytes
+            if not is_more or not self._evict(most, hold, 1):
+                raise MemoryFull(
+                    "there is no room for {number} bytes beside the messages of other calls",
+                    number=num_bytes,
+                    allowed=f"{self.max_bytes // 2**20} MiB for all calls together",
+                    advice="try again later, or send smaller messages",
+                )
+        self.give_back(owner, -num_bytes)
+        if hold.evict is not None:
+            self._arriving.pop(hold, None)
+            self._arriving[hold] = None
+
+    def give_back(self, owner: str, num_bytes: int) -> None:
+        """Count `num_bytes` less."""
+        self.num_bytes -= num_bytes
+        left = self._of_owners.get(owner, 0) - num_bytes
+        if left:
+            self._of_owners[owner] = left
+        else:
+            self._of_owners.pop(owner, None)
+
+    @contextmanager
+    def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
+        """Let a hold make room for others during the `with` block, while its message arrives.
+
+        Then `evict` is called with what to tell the caller, and the hold is released.
+        """
+        hold.evict = evict
+        try:
+            yield
+        finally:
+            hold.evict = None
+            self._arriving.pop(hold, None)
+
+    def _evict(self, owner: str, asking: "Hold", num_bytes: int) -> bool:
+        """Give up so many bytes of an owner's calls that are arriving, first of what has brought nothing for longest.
+
+        Return whether there were as many; otherwise none is given up.
+        """
+        theirs = [each for each in self._arriving if each.owner == owner and each is not asking]
+        if sum(each.num_bytes for each in theirs) < num_bytes:
+            return False
+        for hold in theirs:
+            num_bytes -= hold.num_bytes
+            self._give_up(hold)
+            if num_bytes <= 0:
+                break
+        return True
+
+    def _give_up(self, hold: "Hold") -> None:
+        del self._arriving[hold]
+        hold.release()
+        hold.failure = MessageTooSlow(
+            "the message did not arrive in time while others needed the room", advice="try again, or send it faster"
+        )
+        if hold.evict is not None:
+            hold.evict(hold.failure)
+
+
+class Hold:
+    """Bytes that one call holds; those of all calls with the same `owner` have a limit."""
+
+    __slots__ = ("_budget", "evict", "failure", "num_bytes", "owner")
+
+    def __init__(self, budget: ByteBudget, owner: str = "") -> None:
+        self._budget = budget
+        self.num_bytes = 0
+        self.owner = owner
+        self.evict: Callable[[ServiceError], None] | None = None  # while its message arrives
+        self.failure: ServiceError | None = None  # once it has made room
+
+    def grow(self, num_bytes: int) -> None:
+        """Hold `num_bytes` more."""
+        self._budget.take(self, num_bytes)
+        self.num_bytes += num_bytes
+
+    def shrink(self, num_bytes: int) -> None:
+        """Hold `num_bytes` less."""
+        self._budget.give_back(self.owner, num_bytes)
+        self.num_bytes -= num_bytes
+
+    def release(self) -> None:
+        """Release all bytes; may be called again."""
+        self.shrink(self.num_bytes)
 
 
 class OpenCalls:
@@ -94,4 +236,5 @@ class LargeMessages:
         await self._turns.take(caller)
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
-        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._turns.give_back, caller))
+        # Limits large messages to a tenth of the event loop's time.
+        loop.call_soon(lambda: loop.call_later(9 * (loop.time() - began_seconds), self._turns.give_back, caller))

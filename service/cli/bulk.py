@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from service.domain.translation import TranslationRequest
 
 _PATH = click.Path(path_type=Path)
-_LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
 
 
 @click.command()
@@ -250,7 +249,7 @@ def _progress(work: "Work") -> "Iterator[Callable[[Totals], None]]":
     from tqdm import tqdm
 
     is_terminal = sys.stderr.isatty()
-    interval = 0.2 if is_terminal else _LINE_SECONDS
+    interval = 0.2 if is_terminal else 30.0
     line = None if is_terminal else "{n_fmt} of {total_fmt} rows, {rate_fmt}, {elapsed} so far, {remaining} left\n"
     total = work.num_rows()
     with tqdm(total=total, unit=" rows", file=sys.stderr, mininterval=interval, delay=interval, bar_format=line) as bar:

@@ -15,7 +15,6 @@ from service.domain.translation import REQUEST_OPTIONS, RequestOption
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_MAX_INT32 = 2**31 - 1
 # The names of the command's parameters, and in DRAGOMAN_TRANSLATE_<NAME>.
 _PARAMETERS = {name: name.removeprefix("has_") for name in DOCUMENT_OPTIONS}
 
@@ -29,7 +28,7 @@ def _flag(option: Option) -> Callable[[Command], Command]:
             help=f"{option.help} Allowed: {option.allowed()}. Default: {option.default_words}.",
         )
     low, high = option.low, option.high
-    kind = click.IntRange(int(low), int(high)) if low is not None and high and high > _MAX_INT32 else option.kind
+    kind = click.IntRange(int(low), int(high)) if low is not None and high and high >= 2**31 else option.kind
     needs = "Needs --temperature. " if option.needs_sampling else ""
     text = f"{option.help} {needs}Allowed: {option.allowed()}. Default: {option.default_words}."
     return click.option(option.flag, type=kind, help=text)

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from service.server.server import Server
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
-# How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
-# texts made 60 % more calls beside hostile texts, and no fewer without them (`tests/faults/test_attacks.py`).
-_SWITCH_SECONDS = 0.001
 
 
 @click.command(cls=SettingsCommand)
@@ -68,7 +65,9 @@ def _run(config: "ServerConfig") -> "Server":
         await server.run(_announce)
         return server
 
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of
+    # small texts made 60 % more calls beside hostile texts, and no fewer without them (`tests/faults/test_attacks.py`).
+    sys.setswitchinterval(0.001)
     try:
         return event_loop.run(serve())
     except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable, WrongPlaceholder) as error:

@@ -18,7 +18,6 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024  # of all entries, unpacked
 MAX_PART_BYTES = 64 * 1024 * 1024  # of an entry that is read as a whole
 MAX_RATIO = 250  # of an entry, unpacked to packed; text has 5 to 50, DEFLATE's maximum is 1032
 _RATIO_MATTERS = 1024 * 1024  # bytes unpacked
-_BLOCK = 1024 * 1024
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may need any amount of memory
 # What zipfile raises for bytes that are no archive, or no whole one.
 _DAMAGED = (
@@ -98,7 +97,7 @@ class Archive:
         room = entry.file_size
         try:
             with self._zip.open(entry) as stream:
-                while block := stream.read(min(_BLOCK, room + 1)):
+                while block := stream.read(min(1024 * 1024, room + 1)):
                     room -= len(block)
                     if room < 0:
                         raise DocumentError("it unpacks to more bytes than the archive says.", entry.filename)

@@ -30,7 +30,6 @@ LENGTH = struct.Struct(">Q")
 MAX_MEMORY_BYTES = 2**29
 MAX_CPU_SECONDS = 60
 
-_NICENESS = 10  # below all that serves other calls
 _LIMITS = ((resource.RLIMIT_AS, MAX_MEMORY_BYTES), (resource.RLIMIT_CPU, MAX_CPU_SECONDS), (resource.RLIMIT_CORE, 0))
 
 Opener = Callable[[str, bytes, DocumentOptions], Document]
@@ -195,7 +194,7 @@ def _limit() -> None:
     for kind, limit in _LIMITS:
         with contextlib.suppress(OSError, ValueError):  # lower ones are in force already, or the system has none
             resource.setrlimit(kind, (limit, limit))
-    os.nice(_NICENESS)
+    os.nice(10)  # below all that serves other calls
 
 
 def _frame(source: BinaryIO) -> bytes:

@@ -10,6 +10,7 @@ from service.documents.errors import DocumentError
 
 STOP = "stop"  # the finish reason of what ended by itself
 _SAMPLE_CHARACTERS = 4096
+MAX_DEPTH = 200  # of elements or values within each other
 MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 

@@ -15,9 +15,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SAMPLE_BYTES = 2_000  # from which UTF-16 without a mark is recognized
-_LEAST_SAMPLE_BYTES = 16
-_LEAST_ZEROS = 0.4  # of the upper bytes, in texts of which most characters are ASCII
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}")
 # Python's names of what gettext calls portable (https://www.gnu.org/software/gettext/manual/html_node/Header-Entry.html)
 # and Python has, and of what else XML files are declared to be. All hold ASCII's letters and signs, as ASCII does.
@@ -81,12 +78,13 @@ class Recoded:
 
 
 def _without_mark(data: bytes) -> str:
-    sample = data[:_SAMPLE_BYTES]
-    if len(data) % 2 or len(sample) < _LEAST_SAMPLE_BYTES:
+    sample = data[:2_000]
+    if len(data) % 2 or len(sample) < 16:  # too short to tell
         return "utf-8"
     for encoding, upper, lower in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
         zeros = sample[upper::2].count(0)
-        if zeros > _LEAST_ZEROS * len(sample) / 2 and not sample[lower::2].count(0):
+        least = 0.4 * len(sample) / 2  # of the upper bytes, in texts of which most characters are ASCII
+        if zeros > least and not sample[lower::2].count(0):
             return encoding
     return "utf-8"
 

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
+from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
 from service.documents.values import EscapeStyle, value_slots
 from service.text.languages import canonical
 
-MAX_DEPTH = 200
 _TOKEN = re.compile(
     r'[ \t\n\r]*+(?:(?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")'
     r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|(?P<colon>:)"

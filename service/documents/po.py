@@ -31,7 +31,6 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 _WRITTEN = str.maketrans({value: f"\\{name}" for name, value in _ESCAPED.items()})
 _CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
 _HEADER = re.compile(r'(?:\A|\n)[ \t]*+msgid[ \t]*+""\s*+msgstr(?:\s*+"(?:[^"\\\n]++|\\.)*+")++')
-_HEAD = 65_536  # bytes that the header is in
 _NO_CHARSET = "CHARSET"  # of a template
 _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq sv sw"  # languages with nplurals=2
 
@@ -192,7 +191,7 @@ def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
 
     A translation that the charset lacks signs for is encoded in UTF-8, and the header then names that.
     """
-    found = _charset(data[:_HEAD].decode("latin-1"))
+    found = _charset(data[:65_536].decode("latin-1"))  # which the header is in
     codec = "ascii" if found and found[1].upper() == _NO_CHARSET else codec_of(found[1]) if found else "utf-8"
     if codec == "ascii":
         return decoded(data)[0], functools.partial(_encoded, codec)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
+from service.documents.document import MAX_DEPTH
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
 
-MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")

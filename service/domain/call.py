@@ -5,6 +5,7 @@ to it; the call's trailers, its line in the access log and its spans are made fr
 """
 
 import enum
+import socket
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from service.domain.translation import Priority, Translation
 
 TIMING_KEY = "server-timing"
 NO_ID = "-"  # outside of a call
+_MAPPED = bytes(10) + b"\xff\xff"  # IPv4 addresses on a dual-stack socket
 
 # To whom a call belongs, for everything that is shared fairly among callers. From the outside in: the caller, parts of
 # it such as a connection, and last the call itself. Only ever compared. No part is chosen by callers, unlike request
@@ -27,6 +29,22 @@ def origin_of_call(*caller: Hashable) -> Origin:
     """Return the origin of a new call of a caller, given as its host and connection, for example, or as the name of its
     key."""
     return (*caller, object())
+
+
+def host_of_address(address: str) -> str:
+    """Return the host that has an IP address; anything else is returned as it is.
+
+    For IPv6 it is the /64 network, within which a host may choose its addresses.
+    """
+    if ":" not in address:
+        return address
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, address.partition("%")[0])
+    except (OSError, ValueError):
+        return address
+    if packed.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, packed[len(_MAPPED) :])
+    return socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))
 
 
 class Phase(enum.Enum):

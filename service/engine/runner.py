@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from service.engine.search_state import SearchState
+from service.engine.batch import SearchState
 from service.engine.sequence import Attention
 
 

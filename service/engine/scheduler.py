@@ -18,7 +18,6 @@ _MOST_STEPS = 64
 # 8 ms and runs 6, and 331 with this (`benchmarks.serving`).
 _SOURCES = 4.0
 _LEAST_SECONDS, _MOST_SECONDS = 0.006, 0.020
-_UNAWAITED_SECONDS = _MOST_SECONDS / 2  # of a run of steps that nobody waits for, at least
 
 # How many sequences must end before a run returns to let waiting ones join. With n sequences of L steps, one ends each
 # L / n steps. A turn that lets N join costs P seconds of its own, and the empty rows until then, at a share f of the
@@ -118,7 +117,7 @@ def run_limits(
     if not step_seconds:
         return RunLimits(1, 1 if needs_row else 0)
     awaited = awaited_seconds(costs)
-    seconds = awaited if is_awaited else max(_UNAWAITED_SECONDS, awaited)
+    seconds = awaited if is_awaited else max(_MOST_SECONDS / 2, awaited)
     if seconds_left is not None:
         seconds = min(seconds, seconds_left)
     steps = min(seconds / step_seconds, _MOST_STEPS)

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from service.calls.turns import current_caller, share_of
 from service.documents.opening import MAX_BYTES as MAX_DOCUMENT_BYTES
 from service.domain.errors import NotFound, Overloaded, Public, ServiceError, Unavailable
 from service.jobs.translation import DOCUMENT_SECONDS, TranslatedDocument
-from service.jobs.turns import current_caller, share_of
 
 KEPT_SECONDS = DOCUMENT_SECONDS
 

@@ -17,15 +17,14 @@ from pathlib import PurePath
 from typing import Any
 
 import service
-from service.calls.byte_budget import Hold
-from service.calls.open_calls import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES, Hold
+from service.calls.turns import DocumentTurns, current_caller
 from service.documents import ENDINGS, DocumentOptions, Doubt
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
 from service.documents.opening import MAX_BYTES
 from service.domain.errors import MAX_MESSAGE, DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
-from service.jobs.turns import DocumentTurns, current_caller
 
 _LOG = logging.getLogger(__name__)
 

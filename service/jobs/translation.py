@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from service.bundle.fields import MAX_NAME_BYTES
-from service.calls.byte_budget import ByteBudget, Hold
+from service.calls.open_calls import ByteBudget, Hold
+from service.calls.turns import DocumentTurns, current_caller
 from service.documents import FORMATS
 from service.documents.child import Chunk, Head
 from service.documents.report import Report, doubt_about
@@ -24,17 +25,12 @@ from service.jobs.reading import (
     place_of,
     translated_chunk,
 )
-from service.jobs.turns import DocumentTurns, current_caller
 from service.process.event_loop import all_of
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
 DOCUMENT_SECONDS = 600.0
 """The time for a document whose caller sets no deadline."""
-
-# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for, as many again.
-_AT_ONCE = 32
-_OF_ONE_CALLER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,8 @@ class DocumentTranslator:
         self._readers = readers
         self._budget = budget
         self._chunks_at_once = chunks_at_once
-        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, most_waiting=_AT_ONCE)
+        # A caller's further documents wait, and so do those beyond what the memory is for, as many again.
+        self._turns = DocumentTurns(most_at_once=32, most_of_one=2, most_waiting=32)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:

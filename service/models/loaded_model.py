@@ -1,25 +1,118 @@
-"""A model that is ready to translate: its bundle's manifest, tokenizer and running engine, and who holds it."""
+"""A model that is ready to translate: its bundle's manifest, tokenizer and engine, its users, and its statistics."""
 
 import asyncio
 import contextlib
 import hashlib
+import math
+import threading
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
+from service.domain.call import Phase
 from service.domain.options import DEFAULTS, DecodingOptions, RequestedOptions
 from service.engine.engine import Engine
+from service.engine.reports import TurnStats
 from service.engine.runtime.aligner import Aligner
+from service.engine.sequence import SequenceUpdate
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
-from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer, of_pair
 from service.text.unknown import UnknownCharacters
 
 # What callers send that is kept resolved: options, names and codes, of which they may send any number.
 MAX_RESOLVED = 1024
+
+
+@dataclass(slots=True)
+class Duration:
+    """How often something was done, and its total duration."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one more occurrence."""
+        self.count += 1
+        self.seconds += seconds
+
+
+class InferenceStatistics:
+    """The sums of one version of a model, as KServe's ModelStatistics has them.
+
+    All except `turn` and `step_seconds` belongs to the event loop's thread.
+
+    Phases are counted once per call: `queue` until the engine admitted the first of its texts, `decode` from then until
+    the last one was decoded. Only `detokenize` is counted more often when a call is streamed.
+    """
+
+    def __init__(self) -> None:
+        self.succeeded = Duration()
+        self.failed = Duration()  # or cancelled by the caller
+        self.tokenize = Duration()
+        self.queue = Duration()
+        self.decode = Duration()
+        self.detokenize = Duration()
+        self.num_texts = 0  # of successful calls
+        self.last_used_seconds = 0.0  # since 1970; 0: never
+        self._lock = threading.Lock()
+        self._steps: dict[int, Duration] = {}
+
+    def call(self, num_texts: int) -> "TimedCall":
+        """Return a context manager that times a call, and counts it as succeeded or failed."""
+        return TimedCall(self, num_texts)
+
+    def took(self, phase: Phase, seconds: float) -> None:
+        """Record how long a call's texts took to tokenize, or its translations to detokenize."""
+        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
+
+    def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
+        """Record the times of a call's decoded sequences."""
+        arrived = admitted = math.inf
+        finished = 0.0
+        for update in updates:
+            sequence = update.sequence
+            arrived, admitted = min(arrived, sequence.arrived_seconds), min(admitted, sequence.admitted_seconds)
+            finished = max(finished, update.finished_seconds)
+        self.queue.add(max(admitted - arrived, 0.0))
+        self.decode.add(max(finished - admitted, 0.0))
+
+    def turn(self, stats: TurnStats) -> None:
+        if stats.batch_size:
+            with self._lock:
+                self._steps.setdefault(stats.batch_size, Duration()).add(stats.run_seconds)
+
+    def step_seconds(self) -> dict[int, Duration]:
+        """Return the durations of decoder runs by their number of rows, in ascending order. Thread-safe."""
+        with self._lock:
+            return {rows: Duration(took.count, took.seconds) for rows, took in sorted(self._steps.items())}
+
+
+class TimedCall:
+    """A call, timed and counted in a `with` block."""
+
+    __slots__ = ("_num_texts", "_started", "_statistics")
+
+    def __init__(self, statistics: InferenceStatistics, num_texts: int) -> None:
+        self._statistics = statistics
+        self._num_texts = num_texts
+        self._started = time.monotonic()
+
+    def __enter__(self) -> "TimedCall":
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        statistics, seconds = self._statistics, time.monotonic() - self._started
+        if error is not None:
+            statistics.failed.add(seconds)
+            return
+        statistics.succeeded.add(seconds)
+        statistics.num_texts += self._num_texts
+        statistics.last_used_seconds = time.time()
 
 
 class Leases:

@@ -12,10 +12,9 @@ from service.engine.reports import EngineListener
 from service.engine.runtime.runners import Runners, open_runners
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
-from service.models.loaded_model import LoadedModel
+from service.models.loaded_model import InferenceStatistics, LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import check_aligner, self_test
-from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
 from service.process.memory import memory_shortage
 from service.text.tokenizers import Tokenizer, load_tokenizer

@@ -23,7 +23,6 @@ from service.models.loader import try_model
 from service.models.repository import FoundBundle
 from service.models.trial import digest_of
 
-_NICENESS = 10  # below all that serves calls
 _OUT_OF_MEMORY = "1000"  # the first process that the system ends when memory runs out
 
 
@@ -60,7 +59,7 @@ def _limit(cpu_seconds: int) -> None:
             resource.setrlimit(kind, (soft, hard))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY, encoding="ascii")
-    os.nice(_NICENESS)
+    os.nice(10)  # below all that serves calls
 
 
 def _end_with_server() -> None:

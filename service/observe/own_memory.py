@@ -10,7 +10,6 @@ _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GROUPS = Path("/proc/self/cgroup")  # lines of "<number>:<controllers>:<path>"; version 2 has no controllers there
 _MOUNTED = Path("/sys/fs/cgroup")
-_NO_LIMIT = 2**60  # version 1 has no word for it: a number near 2 ** 63
 
 
 def memory_bytes() -> float:
@@ -48,7 +47,8 @@ def memory_limit_bytes(groups: Path = _GROUPS, mounted: Path = _MOUNTED) -> floa
             for group in (own, *own.parents):
                 if group.is_relative_to(top):
                     limits.append(_limit(group / name))
-    return min((limit for limit in limits if limit < _NO_LIMIT), default=math.inf)
+    # Version 1 has no word for no limit: a number near 2 ** 63.
+    return min((limit for limit in limits if limit < 2**60), default=math.inf)
 
 
 def _limit(file: Path) -> float:

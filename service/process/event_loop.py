@@ -1,12 +1,13 @@
-"""The event loop of a server process, its tasks, and threads that hand work on to it.
+"""The event loop of a server process, its tasks and timers, and threads that hand work on to it.
 
 It is uvloop's, which is in C, where there is one, else asyncio's.
 """
 
 import asyncio
+import math
 import os
 import sys
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -34,6 +35,50 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+class Deadline:
+    """Calls a function when the time that was last set has come; moving it to a later time takes no new timer.
+
+    For the running event loop only.
+    """
+
+    def __init__(self, due: Callable[[], None]) -> None:
+        self._due = due
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_seconds = self._due_seconds = self._end_seconds = math.inf
+
+    def set(self, seconds: float = math.inf, most_seconds: float = math.inf) -> None:
+        """Call it in so many seconds, or when these are prolonged no more, but then in `most_seconds`."""
+        now = self._loop.time()
+        self._end_seconds = now + most_seconds
+        self._due_seconds = now + min(seconds, most_seconds)
+        if self._due_seconds < self._timer_seconds:
+            self._set_timer()
+
+    def prolong(self, seconds: float) -> None:
+        """Call it in so many seconds from now, or at the end that was set."""
+        self._due_seconds = min(self._loop.time() + seconds, self._end_seconds)
+
+    def cancel(self) -> None:
+        """Call it no more."""
+        self._due_seconds = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_seconds = self._due_seconds
+        self._timer = self._loop.call_at(self._due_seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer, self._timer_seconds = None, math.inf
+        if self._loop.time() >= self._due_seconds:
+            self._due()
+        elif self._due_seconds < math.inf:
+            self._set_timer()
 
 
 @contextmanager

@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
-_LARGE_BYTES = 1 << 20
-# New objects after which the collector looks for garbage, by default 700. Calls under way leave little that only the
-# collector finds: with 10,000, 96 callers of the shipped model got 519 calls/s instead of 482 (`benchmarks.serving`).
-_YOUNG_OBJECTS = 10_000
 
 # Errors of C++ and kernels are recognizable only by their text. Threads can't start without memory for their stacks.
 _SIGNS = (
@@ -33,7 +29,7 @@ def map_large_blocks() -> None:
     """
     set_option = getattr(_c_library(), "mallopt", None)
     if set_option is not None:
-        set_option(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        set_option(_M_MMAP_THRESHOLD, 1 << 20)
 
 
 def give_back() -> None:
@@ -50,7 +46,9 @@ def give_back() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS)
+    # New objects after which the collector looks for garbage, by default 700. Calls under way leave little that only it
+    # finds: with 10,000, 96 callers of the shipped model got 519 calls/s instead of 482 (`benchmarks.serving`).
+    gc.set_threshold(10_000)
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)

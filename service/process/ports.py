@@ -3,9 +3,6 @@
 import resource
 import socket
 
-# For everything but callers' connections: both HTTP ports of operators, and files of models, certificates and keys.
-_RESERVED = 256
-
 
 class PortError(Exception):
     """A port can't be listened on; the message names it, the reason and the remedy."""
@@ -65,4 +62,6 @@ def join_address(host: str, port: int) -> str:
 def affordable_connections(most: int, num_ports: int = 1) -> int:
     """Return how many connections each of `num_ports` ports may have: `most`, or what `ulimit -n` allows."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(min(most, max(limit - _RESERVED, limit // 2) // num_ports), 1)
+    # For everything else: both HTTP ports of operators, and files of models, certificates and keys.
+    reserved = 256
+    return max(min(most, max(limit - reserved, limit // 2) // num_ports), 1)

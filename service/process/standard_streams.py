@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 OUTPUT, ERROR = 1, 2
 
 _MOST_WAITING_BYTES = 4 * 2**20
-_LAST_LINES_SECONDS = 0.5
 
 
 def hold_numbers() -> None:
@@ -34,7 +33,7 @@ def hold_numbers() -> None:
 def leave(code: int) -> NoReturn:
     """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
     if isinstance(sys.stderr, QueuedText):
-        sys.stderr.drain(_LAST_LINES_SECONDS)
+        sys.stderr.drain(0.5)
     os._exit(code)
 
 

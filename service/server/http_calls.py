@@ -4,8 +4,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from service.calls.byte_budget import ByteBudget
-from service.calls.open_calls import OpenCalls
+from service.calls.open_calls import ByteBudget, OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.deepl.documents import Documents
@@ -13,12 +12,11 @@ from service.faces.deepl.http import DeepL
 from service.faces.dragoman.http import V1
 from service.faces.google.http import Google
 from service.faces.http.calls import HttpCalls
-from service.faces.http.cors import Cors
 from service.faces.http.intake import HttpLimits
 from service.faces.http.listener import CallListener
 from service.faces.http.open_connections import ConnectionLimits
 from service.faces.http.routes import Route, Routes, with_single_slashes
-from service.faces.http.same_site import page_rules
+from service.faces.http.same_site import Cors, page_rules
 from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
 from service.faces.libretranslate.http import Files, LibreTranslate
@@ -30,9 +28,6 @@ from service.jobs.reading import DocumentReaders
 from service.jobs.translation import DocumentTranslator
 from service.process.ports import affordable_connections, bound_port
 from service.translation.translator import Translator
-
-# As nginx keeps idle connections: clients that pool them must rarely find one that is closed.
-_IDLE_SECONDS = 75.0
 
 
 class Face(Protocol):
@@ -96,4 +91,5 @@ def call_listener(
     )
     app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, is_draining, Cors(config.http_origin), rules)
     most = affordable_connections(config.max_connections, num_ports=2)
-    return CallListener(port, app, ConnectionLimits(most, _IDLE_SECONDS, cancels=True), tls)
+    # Idle as long as nginx keeps them: clients that pool connections must rarely find one that is closed.
+    return CallListener(port, app, ConnectionLimits(most, idle_seconds=75.0, cancels=True), tls)

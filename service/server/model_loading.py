@@ -9,14 +9,13 @@ from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
-from service.faces.http.triton_metrics import triton_metrics
+from service.faces.http.monitoring import triton_metrics
 from service.models.catalogue import Catalogue
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
-from service.models.loaded_model import LoadedModel
+from service.models.loaded_model import InferenceStatistics, LoadedModel
 from service.models.loader import load_model
 from service.models.repository import FoundBundle
-from service.models.statistics import InferenceStatistics
 from service.models.trial import try_out
 from service.observe.metrics import Metrics, ModelInfo
 from service.server.optional_parts import placeholders_of

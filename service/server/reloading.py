@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
-
 
 class Reloader:
     """Reloads models and glossaries, one reload at a time."""
@@ -64,7 +62,7 @@ async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metr
     while True:
         if tls:
             metrics.tls_valid_until(tls.not_after_seconds)
-        await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
+        await asyncio.sleep(0.5)
         try:
             if tls is not None and await asyncio.to_thread(tls.refresh):
                 _LOG.info("new connections get the new TLS certificate")

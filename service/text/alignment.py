@@ -8,7 +8,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.domain.translation import AlignedSpan
-from service.text.token_spans import TokenSpan
+from service.text.spans import TokenSpan
 from service.text.words import is_word, words
 
 _LITTLE = 0.05  # share of a word's attention below which there is no link

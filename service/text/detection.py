@@ -20,7 +20,6 @@ from service.text.languages import ServedLanguages, canonical, language_of, scri
 UNDETERMINED = "und"  # BCP 47's code for an unknown language
 
 _MAX_CHARACTERS = 4_000  # only so much of a text is examined
-_LEAST_CONFIDENCE = 0.001
 _LATIN = "Latn"
 _LATIN_SHARE = 0.25  # of a Latin letter's weight where a source has another script: names and terms are in Latin ones
 _NO_LANGUAGE = "zxx"  # the model's label for text that is not in any language
@@ -72,7 +71,7 @@ class LanguageDetector:
         written = _scripts_of(text, set(scripts.values()))
         fitting = [code for code, script in scripts.items() if script in written]
         shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, {code: _label(code) for code in fitting})
-        detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= _LEAST_CONFIDENCE]
+        detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= 0.001]
         # Ties go to English: most texts too short to tell, such as "OK", are in English.
         detected.sort(key=lambda each: (-each.confidence, language_of(each.language_code) != "en", each.language_code))
         return tuple(detected) or (DetectedLanguage(UNDETERMINED, 0.0),)

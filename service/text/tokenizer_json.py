@@ -6,7 +6,7 @@ from pathlib import Path
 import tokenizers
 
 from service.bundle.errors import BundleError, one_line
-from service.text.token_spans import TokenSpan, by_prefixes, disjoint
+from service.text.spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _PROBE = "a \ufffd\U000f0000"  # contains characters that hardly any vocabulary has

@@ -8,9 +8,8 @@ from typing import Protocol
 from service.bundle.errors import BundleError
 from service.bundle.manifest_parts import LanguagePair, TokenizerSpec
 from service.text.indic.tokenizer import IndicPieces, IndicTokenizer
-from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
-from service.text.sentencepiece_model import SentencePieceTokenizer
-from service.text.token_spans import TokenSpan, without_spaces
+from service.text.sentencepiece_model import M2M100Tokenizer, MarianTokenizer, SentencePieceTokenizer
+from service.text.spans import TokenSpan, without_spaces
 from service.text.tokenizer_json import JsonTokenizer
 
 _WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer, "indictrans2": IndicPieces}

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from service.text.token_spans import TokenSpan
+from service.text.spans import TokenSpan
 
 # Thai, Lao and Tibetan; Myanmar; Khmer; kana and ideographs.
 _RANGES = (

@@ -7,8 +7,8 @@ from collections.abc import Sequence as Sequence_
 
 from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.models.statistics import InferenceStatistics
-from service.observe.model_metrics import ModelMetrics
+from service.models.loaded_model import InferenceStatistics
+from service.observe.metrics import ModelMetrics
 
 _COUNTED_AT_ONCE = 256
 

@@ -12,8 +12,7 @@ from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting, with_no_breaks
 from service.text.protected import bounds, has_letters_outside
 from service.text.protection import replace_aligned
-from service.text.spans import Span, replaced
-from service.text.token_spans import TokenSpan
+from service.text.spans import Span, TokenSpan, replaced
 from service.text.tokenizers import Tokenizer
 from service.translation.checks import AnswerSize
 from service.translation.number_correction import correct, languages_of

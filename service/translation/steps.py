@@ -20,7 +20,6 @@ from service.translation.segments import PlannedSegment
 # load. Short work that takes longer after all continues on another thread.
 _MAX_INLINE_SECONDS = 0.002
 MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
-_MAX_INLINE_TOKENS = 2 * MAX_INLINE_ENTRIES
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class Steps:
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         # Aligning words takes long, and may run a graph.
         may_align = any(segments[number].is_aligned or segments[number].spans for number in decoded)
-        if num_tokens <= _MAX_INLINE_TOKENS and not may_align:
+        if num_tokens <= 2 * MAX_INLINE_ENTRIES and not may_align:
             candidates = call.restore(segments, decoded, size)
         else:
             work = functools.partial(call.restore, segments, decoded, size)

@@ -6,8 +6,8 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 
+from service.calls.gate import Usage
 from service.calls.keys import Quotas
-from service.calls.usage import Usage
 from tests.api.http_faces import FACES, send
 from tests.gate import Gate
 from tests.grpc_calls import detail_of, refused, request_of, retry_seconds, stub_of

@@ -123,7 +123,7 @@ def test_a_server_that_loads_is_live_and_no_more_over_http(serve: Any) -> None:
 
 
 def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.process.backoff.MAX_RESTARTS", 0)
+    monkeypatch.setattr("service.models.supervisor.MAX_RESTARTS", 0)
     server = serve(http_port=0)
     (worker,) = server.server.models[0].engine.turns.workers
 

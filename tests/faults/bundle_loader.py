@@ -118,8 +118,8 @@ def _try(path: Path) -> str:
     from service.faces.grpc.pb.dragoman.v1.translation_pb2 import Model
     from service.faces.kserve.methods import config_to_pb, metadata_to_pb, statistics_to_pb
     from service.models.catalogue import Catalogue
+    from service.models.loaded_model import InferenceStatistics
     from service.models.loader import load_model
-    from service.models.statistics import InferenceStatistics
     from tests.found_bundles import find_bundles
     from tests.unit.engine.recorder import Recorder
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from service.cli.main import main as dragoman
 from service.engine.runtime.session import Binding, GraphSession
 from service.models import supervisor
-from service.process import backoff
 from service.process.disk import TemporaryFolder
 
 FAULT_FILE = "FAULT_FILE"
@@ -53,7 +52,7 @@ def main() -> None:
 
     GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
     TemporaryFolder.remove = faulty_remove  # type: ignore[assignment, method-assign]
-    backoff.FIRST_DELAY_SECONDS = 0.001
+    supervisor.FIRST_DELAY_SECONDS = 0.001
     supervisor.ENGINE_STOP_SECONDS = 1.0  # type: ignore[attr-defined]
     dragoman()
 

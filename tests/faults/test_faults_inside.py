@@ -337,7 +337,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, error: Exception
 ) -> None:
-    monkeypatch.setattr("service.process.backoff.GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
+    monkeypatch.setattr("service.models.supervisor.GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
     worst = 0.0
     for number, where in enumerate(THREAD, 1):

@@ -217,7 +217,7 @@ def down(
     models.mkdir()
     write_tiny_bundle(models / "other" / "1", "other")
     put_bundle(models, tiny_versions / "1")
-    monkeypatch.setattr("service.process.backoff.FIRST_DELAY_SECONDS", 25.0)
+    monkeypatch.setattr("service.models.supervisor.FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
     monkeypatch.setattr(tiny.engine.turns.workers[0], "run", die)

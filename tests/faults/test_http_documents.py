@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from service.calls.byte_budget import ByteBudget
 from service.calls.keys import Quotas, new_key
+from service.calls.open_calls import ByteBudget
 from service.documents import DocumentOptions
 from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.faults.bystanders import Peak, SmallCaller

@@ -5,7 +5,7 @@
 
 import os
 
-from service.calls.byte_budget import ByteBudget
+from service.calls.open_calls import ByteBudget
 from service.cli.main import main as dragoman
 from service.faces.grpc import intake
 from service.faces.grpc import server as grpc_server

@@ -10,8 +10,8 @@ import numpy as np
 from numpy import typing as npt
 
 from service.bundle.fused_io import CONTROL, HYPOTHESIS, ROW
+from service.engine.batch import SearchState
 from service.engine.runner import RunnerSpec
-from service.engine.search_state import SearchState
 from service.engine.sequence import Sequence
 from tests.unit.engine.reference_search import most_repeats
 

@@ -3,6 +3,7 @@
 Containers do this before the server starts. What a killed attempt has left, the next one completes.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,11 +15,39 @@ from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.fields import is_name
 from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
+from service.bundle.regular_file import open_regular
 from service.bundle.transfer.download import download
-from service.bundle.transfer.folder import Folder
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _INSTALL = "pip install ./client '.[cpu,stores]' in a checkout of Dragoman"
+
+
+class Folder:
+    """Files by their names relative to a folder. Errors are the system's, `OSError`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __str__(self) -> str:
+        return str(self._root)
+
+    def manifests(self) -> list[str]:
+        return [path.relative_to(self._root).as_posix() for path in self._root.glob(f"*/*/{MANIFEST_NAME}")]
+
+    def size(self, name: str) -> int | None:
+        """Return a file's number of bytes; `None` if there is no such file."""
+        try:
+            with open_regular(self._root / name) as file:
+                return os.fstat(file.fileno()).st_size
+        except FileNotFoundError:
+            return None
+
+    def read(self, name: str, start: int) -> Iterator[bytes]:
+        """Yield a file's bytes from `start` on."""
+        with open_regular(self._root / name) as file:
+            file.seek(start)
+            while chunk := file.read(1 << 20):
+                yield chunk
 
 
 class _Files(Protocol):

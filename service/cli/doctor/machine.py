@@ -15,12 +15,9 @@ from service.config.server_config import ServerConfig
 from service.process.ports import PortError, check_port, join_address
 
 _MIB, _GIB = 2**20, 2**30
-_LARGE_BUNDLE = 16 * _MIB  # from here on weights don't fit into the CPU's caches (docs/tuning.md)
 _TMP_BYTES = 64 * _MIB
 _PROCESS_BYTES = 0.3 * _GIB  # the server itself (docs/sizing.md)
-_MEMORY_STEP = 256 * _MIB
 _CLOCK_UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
-_TIMEX_BYTES = 512  # more than its struct has anywhere
 _LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp; see proc_net_tcp(5)
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 
@@ -86,7 +83,8 @@ def huge_pages(
         chosen = enabled.read_text(encoding="ascii").partition("[")[2].partition("]")[0]
     except (OSError, ValueError):
         return
-    if chosen == "never" and max(sizes, default=0) > _LARGE_BUNDLE:
+    is_large = max(sizes, default=0) > 16 * _MIB  # weights don't fit into the CPU's caches (docs/tuning.md)
+    if chosen == "never" and is_large:
         yield warn("huge pages", "never", f"steps of large models take 2 to 6 % longer; echo madvise > {enabled}")
     else:
         yield ok("huge pages", chosen or "unknown")
@@ -131,7 +129,7 @@ def clock(state: int | None = None) -> Iterator[Finding]:
         adjust = getattr(ctypes.CDLL(None), "adjtimex", None)
         if adjust is None:
             return
-        state = int(adjust(ctypes.create_string_buffer(_TIMEX_BYTES)))  # zeros: it only reads
+        state = int(adjust(ctypes.create_string_buffer(512)))  # more than its struct has anywhere; zeros: it only reads
     if state < 0:
         return  # a sandbox forbids it
     if state == _CLOCK_UNSYNCHRONISED:
@@ -173,7 +171,8 @@ def _needed_bytes(bundles: Sequence[int], cache: int) -> int:
     docs/sizing.md, but for the slots.
     """
     needed = 2 * sum(bundles) + max(bundles) + cache + _PROCESS_BYTES
-    return math.ceil(needed / _MEMORY_STEP) * _MEMORY_STEP
+    step = 256 * _MIB
+    return math.ceil(needed / step) * step
 
 
 def _size(num_bytes: float) -> str:

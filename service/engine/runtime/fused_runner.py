@@ -17,13 +17,13 @@ from numpy import typing as npt
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import ModelShape
+from service.engine.batch import SearchState
 from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.cpus import available_cpus
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.control import Control
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
-from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 
 _CACHED = np.uint16  # bfloat16, or half of a float32 of a state

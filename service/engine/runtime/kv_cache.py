@@ -11,8 +11,6 @@ import numpy as np
 from service.bundle.manifest_parts import STATE_MULTIPLE
 from service.engine.runtime.session import Buffer
 
-_SHRINK_AFTER_STEPS = 16
-
 
 def source_buckets(max_source_tokens: int) -> list[int]:
     """Return the source lengths that cross-attention is laid out for: 8, 16, 24, 32, 48, 64, 96, 128, 192, ..."""
@@ -121,7 +119,7 @@ class SourceBucket:
         wanted = self._fitting(longest)
         assert wanted <= self.length, "a source longer than the bucket is live"
         self._steps_too_wide = self._steps_too_wide + 1 if wanted < self.length else 0
-        if self._steps_too_wide <= _SHRINK_AFTER_STEPS:
+        if self._steps_too_wide <= 16:
             return self.length
         self._steps_too_wide = 0
         return wanted

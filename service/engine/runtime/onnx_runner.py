@@ -8,6 +8,7 @@ import numpy as np
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
+from service.engine.batch import SearchState
 from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.device_cache import DeviceCache
@@ -18,10 +19,7 @@ from service.engine.runtime.shared_graph import SharedGraph, num_workers
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, Step, StepSearch
 from service.engine.runtime.weights import Weights
-from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
-
-_MAX_BINDINGS = 512
 
 
 class OnnxRunner:
@@ -250,7 +248,7 @@ class OnnxRunner:
         key = num_rows, self._cache.source_bucket, need, is_alone
         binding = self._bindings.get(key)
         if binding is None:
-            if len(self._bindings) >= _MAX_BINDINGS:
+            if len(self._bindings) >= 512:
                 self._bindings.clear()
             binding = self._bindings[key] = self._bind(num_rows, need, is_alone)
         self._decoder_step.session(is_alone=is_alone).run(binding)

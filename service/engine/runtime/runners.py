@@ -19,8 +19,6 @@ from service.engine.runtime.weights import Weights
 _LOG = logging.getLogger(__name__)
 
 PLAIN = "plain"
-_CACHED_BYTES = 16 * 2**20  # of weights: fewer stay in the CPU's caches
-_MOST_THREADS = 4  # of a worker: they wait for each other some twenty times a step
 
 BundleRunner = OnnxRunner | FusedRunner
 
@@ -60,6 +58,8 @@ def _num_workers(directory: Path, manifest: Manifest, config: EngineConfig, sess
     Workers of one thread never wait for each other. But each reads all weights in each step: if these come from memory,
     which is what limits the speed, one worker whose threads share its batch reads them once.
     """
-    if sum((directory / name).stat().st_size for name in manifest.checksums) <= _CACHED_BYTES:
+    num_bytes = sum((directory / name).stat().st_size for name in manifest.checksums)
+    if num_bytes <= 16 * 2**20:  # which stay in the CPU's caches
         return num_workers(session_config, config.max_slots)
-    return -(-(session_config.intra_op_threads or available_cpus()) // _MOST_THREADS)
+    most_threads = 4  # of a worker: they wait for each other some twenty times a step
+    return -(-(session_config.intra_op_threads or available_cpus()) // most_threads)

@@ -12,12 +12,12 @@ from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.domain.options import MAX_TOP_K
+from service.engine.batch import SearchState
 from service.engine.runner import RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.control import Control
 from service.engine.runtime.kernels import library_path
 from service.engine.runtime.session import DeviceUnavailable
 from service.engine.runtime.step_inputs import StepInputs
-from service.engine.search_state import SearchState
 
 MOST_CANDIDATES: Final = MAX_TOP_K
 

@@ -32,7 +32,6 @@ from service.process.lifecycle import HUNG_SECONDS, LAST_SECONDS, Phase
 _HEADERS = {"Cache-Control": "no-store", **HEADERS}
 _CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
-_MAX_BODY_BYTES = 2 * PIECE_BYTES  # can be parsed as JSON in a few milliseconds, which block everything else
 _PATHS = {
     "GET": "/, /status, /status.json, /api/models",
     "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",
@@ -71,7 +70,8 @@ class AdminServer:
             PortError: the port can't be listened on.
         """
         config = self._config
-        app = application(self.answer, min(config.max_request_bytes, _MAX_BODY_BYTES))
+        # Can be parsed as JSON in a few milliseconds, which block everything else.
+        app = application(self.answer, min(config.max_request_bytes, 2 * PIECE_BYTES))
         return HttpListener(config.admin_host, config.admin_port, "the status page", "--admin-port", app)
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:

@@ -33,7 +33,6 @@ _SPLITTING: Mapping[str, SplitSentences] = MappingProxyType(
 # As targets DeepL lists these variants, and its clients refuse the languages alone.
 _VARIANTS: Mapping[str, Sequence[str]] = MappingProxyType({"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")})
 _NO_LANGUAGE = "EN"  # DeepL names a language even where a text has none, such as a number
-_NO_LIMIT = 1_000_000_000_000  # DeepL's own number for keys without one
 _MAX_TAGS = 1024
 
 T = TypeVar("T")
@@ -289,7 +288,7 @@ def languages_of_resource_document(languages: Sequence[ListedLanguage], resource
 
 def usage_document(usage: TokenUsage) -> Document:
     """Return what a key has used, in tokens: those of sources and translations within the last minute."""
-    limit = usage.quota or _NO_LIMIT
+    limit = usage.quota or 1_000_000_000_000  # DeepL's own number for keys without a limit
     return {
         "character_count": usage.num_tokens,
         "character_limit": limit,

@@ -16,7 +16,6 @@ from service.faces.http.bounded import AtMost, Checked, Name
 from service.faces.http.uploads import file_answer, form_with_file, upload_of
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator
 
-_MAX_COLUMNS = 1024
 _MAX_OPTIONS = 4096  # characters of JSON
 _LISTS = [name for name, option in DOCUMENT_OPTIONS.items() if option.kind is list]
 
@@ -27,7 +26,7 @@ def _not_long(options: object) -> object:
     return options
 
 
-_KINDS: dict[type, Any] = {list: Annotated[list[Name], AtMost(_MAX_COLUMNS)], str: Name, bool: bool}
+_KINDS: dict[type, Any] = {list: Annotated[list[Name], AtMost(1024)], str: Name, bool: bool}
 
 if TYPE_CHECKING:
     _DocumentFields = BaseModel

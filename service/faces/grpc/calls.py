@@ -13,10 +13,9 @@ from urllib.parse import unquote
 
 import grpc
 
-from service.calls import hosts
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import REQUEST_ID_KEY, CallPipeline, Metadata
-from service.domain.call import TIMING_KEY, Call, server_timing
+from service.domain.call import TIMING_KEY, Call, host_of_address, server_timing
 from service.domain.errors import ServiceError
 from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
@@ -280,7 +279,7 @@ def host_of(peer: str) -> str:
     host = address.rpartition(":")[0]
     if kind != "ipv6":
         return host if kind == "ipv4" else kind
-    return hosts.host_of(unquote(host).strip("[]"))
+    return host_of_address(unquote(host).strip("[]"))
 
 
 def deadline_of(context: "grpc.aio.ServicerContext[Any, Any]", default_seconds: float) -> float:

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
-from service.calls.byte_budget import ByteBudget
-from service.calls.open_calls import PIECE_BYTES, CallHold, LargeMessages, OpenCalls
+from service.calls.open_calls import PIECE_BYTES, ByteBudget, CallHold, LargeMessages, OpenCalls
 from service.calls.turns import Turns
 from service.domain.errors import InvalidRequest, MessageTooSlow
 
@@ -21,8 +20,6 @@ SLOW_SECONDS = 0.01
 PATIENCE_SECONDS = 5.0  # a message that has been arriving for longer makes room for others
 _END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know it
 _GONE_SECONDS = 0.1  # gRPC reports the end of messages first, and this much later that the caller has disconnected
-_SHARE_OF_RECEPTIONS = 4  # 1/n of all bytes is for messages being received, and 1/n for those of streams
-_MOST_SINGLES = 32  # all may arrive in one iteration of the event loop
 
 
 class _Reception:
@@ -122,9 +119,12 @@ class Memory:
 
     @classmethod
     def of(cls, max_bytes: int, largest_bytes: int) -> "Memory":
-        """Divide `max_bytes` among the parts; messages have at most `largest_bytes`."""
-        streams = max(2, max_bytes // _SHARE_OF_RECEPTIONS // largest_bytes)
-        singles = min(streams, _MOST_SINGLES)
+        """Divide `max_bytes` among the parts; messages have at most `largest_bytes`.
+
+        A quarter is for messages being received, and a quarter for those of streams.
+        """
+        streams = max(2, max_bytes // 4 // largest_bytes)
+        singles = min(streams, 32)  # all may arrive in one iteration of the event loop
         held = ByteBudget(max_bytes - (singles + streams) * largest_bytes, largest_bytes)
         return cls(held, Receptions(singles), Receptions(streams), largest_bytes)
 

@@ -13,8 +13,6 @@ from service.faces.json_text import check_encoding, check_json, check_surrogates
 
 M = TypeVar("M", bound=Message)
 
-_MAX_DIGITS = 64  # more than any number of a message has
-
 
 def message_from_json(body: bytes, kind: type[M]) -> M:
     """Parse a message.
@@ -102,7 +100,7 @@ _KINDS: dict[int, tuple[Any, str]] = {
 
 def _whole_number(digits: str) -> int:
     """Read a number, whose time grows with the square of its digits."""
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > 64:  # more than any number of a message has
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 

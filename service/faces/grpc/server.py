@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
-from service.calls.byte_budget import CALL_BYTES
-from service.calls.open_calls import OpenCalls
+from service.calls.open_calls import CALL_BYTES, OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc import health, reflection

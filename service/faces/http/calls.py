@@ -16,7 +16,6 @@ from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
 from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, send_answer
-from service.faces.http.cors import Cors
 from service.faces.http.exchange import ClientGone, Exchange
 from service.faces.http.intake import HttpLimits, Intake
 from service.faces.http.refusals import (
@@ -27,7 +26,7 @@ from service.faces.http.refusals import (
     UnknownMethod,
 )
 from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
-from service.faces.http.same_site import PageRules
+from service.faces.http.same_site import Cors, PageRules
 
 _NO_ROUTE = "http/no_route"  # name of all calls that are answered before it is known which they are
 

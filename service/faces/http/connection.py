@@ -22,11 +22,11 @@ from http import HTTPStatus
 
 from service.calls.open_calls import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
-from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer
 from service.faces.http.heads import MAX_HEAD_BYTES, find_end, num_requests, parse_head
 from service.faces.http.open_connections import OpenConnections, State
 from service.faces.http.refusals import BodyTooSlow, Refused
+from service.process.event_loop import Deadline
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,8 +36,6 @@ LINGER_SECONDS = 1.0  # for what a client still sends after the last answer, and
 
 _MAX_WAITING = 16  # requests, behind the one that is being answered
 _EMPTY_LINES = re.compile(rb"(?:\r\n)*+")
-# That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
-_UNSENT_BYTES = 2 * PIECE_BYTES
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -343,4 +341,5 @@ def _limit_unsent(transport: asyncio.BaseTransport) -> None:
     connected = transport.get_extra_info("socket")
     if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None:
         with contextlib.suppress(OSError):  # it is closed, or the system has no such option for it
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+            # By default the system takes megabytes before they can be sent: all would count as taken by the client.
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2 * PIECE_BYTES)

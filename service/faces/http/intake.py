@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from service.calls.byte_budget import ByteBudget
-from service.calls.open_calls import PIECE_BYTES, CallHold, LargeMessages
+from service.calls.open_calls import PIECE_BYTES, ByteBudget, CallHold, LargeMessages
 from service.calls.pipeline import CallPipeline, Metadata, api_key_in
 from service.domain.call import Call
 from service.domain.errors import Unauthenticated

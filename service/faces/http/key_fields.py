@@ -22,9 +22,6 @@ _IN_PARTS = (
 )
 
 
-_MOST_PARTS = 100  # with a key, of which the first counts
-
-
 class KeyField:
     """The field of an API in which its callers may send their keys."""
 
@@ -49,7 +46,7 @@ class KeyField:
         if found := self._find_in_form(request.query.encode("latin-1")):
             return found
         if content_type(request) == MULTIPART:
-            check_number(sum(map(request.body.count, self._part_names)), _MOST_PARTS)
+            check_number(sum(map(request.body.count, self._part_names)), most=100)  # the first counts
             found_in_parts = self._in_parts.search(request.body)
             return found_in_parts[1].decode("utf-8", "replace") if found_in_parts else ""
         if looks_like_json(request.body):

@@ -12,7 +12,7 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
-from service.calls.hosts import host_of
+from service.domain.call import host_of_address
 from service.faces.http.connection import LINGER_SECONDS, READ_SECONDS, Connection
 from service.faces.http.open_connections import MAX_CONNECTIONS, Application, ConnectionLimits, OpenConnections
 from service.process.ports import check_port, port_error
@@ -20,8 +20,6 @@ from service.process.ports import check_port, port_error
 _LOG = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5 * LINGER_SECONDS
-_MOST_AT_ONCE = 16  # connections, in one iteration of the event loop
-_RETRY_SECONDS = 0.1  # without descriptors: it is unknown when one will be free
 
 
 class CallListener:
@@ -61,7 +59,7 @@ class CallListener:
 
     def _accept(self) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(_MOST_AT_ONCE):
+        for _ in range(16):  # in one iteration of the event loop
             try:
                 connected, address = self._socket.accept()
             except (BlockingIOError, ConnectionError):  # there is none, or not any more
@@ -69,10 +67,10 @@ class CallListener:
             except OSError as error:
                 _LOG.debug("accepting failed: %r", error)
                 loop.remove_reader(self._socket)
-                self._retry = loop.call_later(_RETRY_SECONDS, self.start)
+                self._retry = loop.call_later(0.1, self.start)  # it is unknown when a descriptor will be free
                 return
             connected.setblocking(False)
-            connection = Connection(self._connections, connected, (host_of(address[0]), address[1]))
+            connection = Connection(self._connections, connected, (host_of_address(address[0]), address[1]))
             if not self._connections.admit(connection):
                 connection.abort()
                 connected.close()

@@ -1,7 +1,7 @@
-"""/metrics, /readyz and /livez over HTTP."""
+"""/metrics, /readyz and /livez over HTTP, and what dashboards and autoscalers for Triton expect of /metrics."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 
@@ -9,8 +9,23 @@ from service.config.server_config import is_loopback
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host
+from service.models.loaded_model import Duration, InferenceStatistics, LoadedModel
 from service.observe.metrics import Metrics
+from service.observe.registry import ForeignMetric
 from service.process.lifecycle import HUNG_SECONDS, Phase
+
+# Each metric with its help, and how it is read of a model. Times are sums in microseconds.
+_COUNTERS: Mapping[str, tuple[str, Callable[[InferenceStatistics], float]]] = {
+    "request_success": ("Calls that succeeded.", lambda now: now.succeeded.count),
+    "request_failure": ("Calls that failed or were cancelled.", lambda now: now.failed.count),
+    "count": ("Texts of calls that succeeded.", lambda now: now.num_texts),
+    "exec_count": ("Runs of the decoder.", lambda now: sum(step.count for step in now.step_seconds().values())),
+    "request_duration_us": ("Time of calls that succeeded.", lambda now: _microseconds(now.succeeded)),
+    "queue_duration_us": ("Time until the first of a call's texts got a slot.", lambda now: _microseconds(now.queue)),
+    "compute_input_duration_us": ("Time of tokenizing.", lambda now: _microseconds(now.tokenize)),
+    "compute_infer_duration_us": ("Time of decoding.", lambda now: _microseconds(now.decode)),
+    "compute_output_duration_us": ("Time of detokenizing.", lambda now: _microseconds(now.detokenize)),
+}
 
 
 def monitoring_listener(
@@ -55,3 +70,17 @@ def monitoring_listener(
 
 def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> HttpAnswer:
     return HttpAnswer(status, PLAIN, f"{text}\n".encode(), headers)
+
+
+def triton_metrics(models: Iterable[LoadedModel]) -> Iterator[ForeignMetric]:
+    """Yield the models' statistics since they were loaded."""
+    known = [({"model": model.name, "version": model.version or "1"}, model) for model in models]
+    for name, (text, read) in _COUNTERS.items():
+        values = [(labels, read(model.statistics)) for labels, model in known]
+        yield ForeignMetric(f"nv_inference_{name}", text, False, values)
+    waiting = [(labels, float(model.engine.snapshot().num_waiting)) for labels, model in known]
+    yield ForeignMetric("nv_inference_pending_request_count", "Texts that wait for a free slot.", True, waiting)
+
+
+def _microseconds(took: Duration) -> int:
+    return round(took.seconds * 1e6)

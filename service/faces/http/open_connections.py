@@ -56,7 +56,6 @@ class Connection(Protocol):
 
 
 _MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
-_MOST_HOSTS = 100  # that are looked at for a connection that makes room
 
 
 class _Host:
@@ -150,7 +149,7 @@ class OpenConnections:
 
     def _making_room(self) -> Iterator[Connection]:
         by_number = (self._hosts_with[number] for number in sorted(self._hosts_with, reverse=True))
-        for host in islice(chain.from_iterable(by_number), _MOST_HOSTS):
+        for host in islice(chain.from_iterable(by_number), 100):
             yield from self._hosts[host].making_room
         yield from self._trusted_waiting
 

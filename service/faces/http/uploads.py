@@ -16,7 +16,6 @@ from service.jobs.translation import TranslatedDocument
 MAX_UPLOAD_BYTES = MAX_BYTES + 2**16  # with the form around it
 NOTES_HEADER = "X-Document-Notes"
 REPORT_HEADER = "X-Document-Report"
-_MAX_REPORT = 4096  # characters; clients and proxies take headers of 8 KiB in all
 
 _NO_OPTIONS = DocumentOptions()
 
@@ -49,7 +48,8 @@ def file_answer(document: TranslatedDocument) -> HttpAnswer:
     if document.notes:
         headers[NOTES_HEADER] = " ".join(document.notes).encode("ascii", "replace").decode("ascii")
     if document.report:
-        headers[REPORT_HEADER] = compact_json(document.report, _MAX_REPORT)
+        # Clients and proxies take headers of 8 KiB in all.
+        headers[REPORT_HEADER] = compact_json(document.report, max_characters=4096)
     return HttpAnswer(HTTPStatus.OK, document.content_type, document.data, headers)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from service.calls.byte_budget import ByteBudget
+from service.calls.open_calls import ByteBudget
 from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.faces.grpc.absent_callers import write

@@ -27,7 +27,6 @@ from service.faces.kserve.tensors import BYTES, FP32, elements_of, num_elements,
 BINARY = "application/octet-stream"
 JSON_LENGTH = "Inference-Header-Content-Length"
 
-_MAX_DIGITS = 18
 _SIZE = "binary_data_size"
 _CHOICES = {bool: "bool_param", int: "int64_param", float: "double_param", str: "string_param"}
 _INT64 = range(-(2**63), 2**63)
@@ -214,7 +213,7 @@ def _json_length(request: HttpRequest, whole: int) -> int:
     given = request.headers.get(JSON_LENGTH.lower())
     if given is None:
         return whole
-    is_number = given.isascii() and given.isdecimal() and len(given) <= _MAX_DIGITS
+    is_number = given.isascii() and given.isdecimal() and len(given) <= 18
     if not is_number or not 1 <= int(given) <= whole:
         raise InvalidRequest(
             "{header} is {given}",

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from service.calls.byte_budget import Hold
 from service.calls.failures import code_of
+from service.calls.open_calls import Hold
 from service.calls.pipeline import CallPipeline, Metadata
 from service.domain.call import ENGINE_PHASES, Phase, begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable

@@ -13,8 +13,7 @@ from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb
 from service.faces.kserve.tensors import BYTES, FP32, INPUTS, OUTPUTS, TEXT
 from service.models.control import ModelControl
 from service.models.index import LoadState
-from service.models.loaded_model import LoadedModel
-from service.models.statistics import Duration
+from service.models.loaded_model import Duration, LoadedModel
 from service.process.event_loop import all_of
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
@@ -37,7 +36,6 @@ _REFUSED = {
 PLATFORM = "dragoman"
 
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
-_NANOSECONDS = 10**9
 
 
 class KServeMethods:
@@ -225,4 +223,4 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
 
 
 def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
-    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
+    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * 10**9))

@@ -18,7 +18,6 @@ TEXT, SOURCE, TARGET = "text", "source_language", "target_language"
 INPUTS = {TEXT: BYTES, SOURCE: BYTES, TARGET: BYTES}
 TRANSLATION, SCORE, FINISH_REASON = "translation", "score", "finish_reason"
 OUTPUTS = {TRANSLATION: BYTES, SCORE: FP32, FINISH_REASON: BYTES}
-_MAX_DIMENSIONS = 2
 _LENGTH = struct.Struct("<I")
 
 
@@ -56,7 +55,7 @@ def num_elements(shape: Sequence[int]) -> int | None:
     `None` of any other.
     """
     lengths = [length for length in shape if length != 1]
-    if not 1 <= len(shape) <= _MAX_DIMENSIONS or len(lengths) > 1 or min(shape) < 0:
+    if not 1 <= len(shape) <= 2 or len(lengths) > 1 or min(shape) < 0:
         return None
     return lengths[0] if lengths else 1
 

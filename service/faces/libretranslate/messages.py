@@ -36,7 +36,6 @@ _NO_LANGUAGE = DetectedLanguage("en", 0.0)
 _FORMATS = {"text": MimeType.PLAIN, "html": MimeType.HTML}
 _FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
 KEY = KeyField("api_key")
-_TYPING_MILLISECONDS = 500  # for which a page waits for the next key stroke before it translates
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -192,7 +191,7 @@ def settings_document(
     target = next((each for each in languages if each.code in targets), ListedLanguage("en", "English", []))
     return {
         "charLimit": max_characters,
-        "frontendTimeout": _TYPING_MILLISECONDS,
+        "frontendTimeout": 500,  # milliseconds that a page waits for the next key stroke before it translates
         "apiKeys": asks_for_keys,
         "keyRequired": asks_for_keys,
         "suggestions": False,

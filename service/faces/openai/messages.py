@@ -21,8 +21,6 @@ Document = dict[str, Any]
 
 AUTO = "auto"  # as source: the text's language is detected
 _OWNER = "dragoman/"
-_MAX_PARTS = 16  # of a pair between hyphens, which codes have, too: zh-Hans-pt-BR
-_MAX_PAIRS = 1000  # that are listed of a model that translates each language into each other one
 
 # What no translation has, and the values with which it is not asked for.
 _UNSUPPORTED: tuple[tuple[str, Sequence[object]], ...] = (
@@ -167,7 +165,7 @@ def names_of(catalogue: Catalogue) -> Iterator[str]:
     known: set[str] = set()
     for model in catalogue.models():
         codes, pairs = model.pairs.any_to_any, list(model.pairs.listed)
-        if len(codes) ** 2 > _MAX_PAIRS:
+        if len(codes) ** 2 > 1000:  # too many to be listed
             pairs += [(AUTO, target) for target in codes]
         else:
             pairs += [(source, target) for source in codes for target in codes if source != target]
@@ -181,7 +179,7 @@ def names_of(catalogue: Catalogue) -> Iterator[str]:
 
 
 def _splits(pair: str) -> Iterator[tuple[str, str]]:
-    parts = pair.split("-", _MAX_PARTS)
+    parts = pair.split("-", 16)  # which codes have, too: zh-Hans-pt-BR
     return (("-".join(parts[:number]), "-".join(parts[number:])) for number in range(1, len(parts)))
 
 

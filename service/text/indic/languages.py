@@ -27,7 +27,6 @@ BLOCKS = {
 }
 _LIKE = {"Olck": "Orya", "Mtei": "Deva"}  # scripts that are treated as others, though their letters have other places
 _OTHERS = ("Arab", "Latn")
-_LAST = 0x6F
 _DANDAS = "।॥"  # of all scripts, though they stand in Devanagari's block
 _TAMIL_JA, _TAMIL_PA, _SHA, _SSA = 0x1C, 0x2A, 0x36, 0x37
 
@@ -52,7 +51,7 @@ def rules_script(code: str) -> str:
 def conversion(source: str, target: str) -> Rule:
     """Return the rule that writes the letters of one script in another; both are among `BLOCKS`."""
     start, other = BLOCKS[source], BLOCKS[target]
-    places = (at for at in range(_LAST + 1) if chr(start + at) not in _DANDAS)
+    places = (at for at in range(0x70) if chr(start + at) not in _DANDAS)
     table = {chr(start + at): chr(other + (_in_tamil(at) if target == "Taml" else at)) for at in places}
     return rule(f"[{''.join(table)}]", lambda found: table[found[0]])
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.text.token_spans import TokenSpan
+from service.text.spans import TokenSpan
 
 Writing = str | Callable[[re.Match[str]], str]
 

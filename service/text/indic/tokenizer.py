@@ -6,8 +6,8 @@ from pathlib import Path
 from service.text.indic.languages import ENGLISH, LANGUAGE_CODE
 from service.text.indic.rewriting import rewritten, spans_in, traced
 from service.text.indic.writing import reading, settled, written
-from service.text.piece_tokenizers import M2M100Tokenizer, read_vocabulary
-from service.text.token_spans import TokenSpan, by_prefixes, disjoint
+from service.text.sentencepiece_model import M2M100Tokenizer, read_vocabulary
+from service.text.spans import TokenSpan, by_prefixes, disjoint
 
 
 class IndicPieces(M2M100Tokenizer):

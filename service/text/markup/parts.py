@@ -11,7 +11,6 @@ from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.templates import TemplateKind
 
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
-_PIECE_CHARACTERS = 4_096  # decoded at once
 _NAME = re.compile(r"<([^\t\n\f\r />]+)")
 
 
@@ -83,10 +82,10 @@ def decoded(raw: str) -> str:
 
 
 def _cut(raw: str) -> Iterator[str]:
-    """Cut a text at ampersands, which no character reference goes beyond."""
+    """Cut a text at ampersands, which no character reference goes beyond, into pieces of 4,096 characters or more."""
     start = 0
     while start < len(raw):
-        end = raw.find("&", start + _PIECE_CHARACTERS)
+        end = raw.find("&", start + 4_096)
         end = len(raw) if end < 0 else end
         yield raw[start:end]
         start = end

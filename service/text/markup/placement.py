@@ -25,8 +25,17 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
 from service.text.markup.block import Node
 from service.text.markup.within_words import placed_within
-from service.text.markup.word_links import Word, is_punctuation, names_and_numbers, points, words
-from service.text.markup.word_spans import best_span, fitted, longest_ordered, with_letters
+from service.text.markup.word_links import (
+    Word,
+    best_span,
+    fitted,
+    is_punctuation,
+    longest_ordered,
+    names_and_numbers,
+    points,
+    with_letters,
+    words,
+)
 from service.text.spans import Span
 
 _MAX_DEPTH = 32

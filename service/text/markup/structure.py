@@ -11,8 +11,6 @@ from service.text.markup.neighbours import separated
 from service.text.markup.parts import Part, Role
 from service.text.markup.templates import TemplateKind, has_tag
 
-_PACE = 64  # tokens between checkpoints
-
 _EMPTY_LINE = re.compile(r"\r?\n(?:[ \t]*+\r?\n)++|\r?\n(?=[ \t]*+(?:[-*+•]|\d{1,3}[.)])[ \t])")
 _TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
 _ROLES_OF_TEMPLATES = {
@@ -34,7 +32,7 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     reading = _Reading(html, tokens)
     index = 0
     while index < len(tokens):
-        if index % _PACE == 0:
+        if index % 64 == 0:
             checkpoint()
         index = reading.add_part(index)
     found = reading.parts()

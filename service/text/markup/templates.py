@@ -33,7 +33,6 @@ class _Delimiters(NamedTuple):
 
 _LONGEST = 1_000
 _SHORT = 200
-_MOST_BRACES = 8  # within an expression
 _ANY_LENGTH = 1 << 62  # what begins like that is never text
 _DELIMITERS = (  # the longest opening first
     _Delimiters("{{!--", "--}}", TemplateKind.COMMENT, _ANY_LENGTH),
@@ -128,7 +127,7 @@ class Templates:
     def _balanced(self, inner: int, end: int) -> int:
         """Return the end of an expression in braces that has braces itself, such as {{ {a: {b: 1}} }}."""
         found = end
-        for _ in range(_MOST_BRACES):
+        for _ in range(8):  # braces within it
             if found < 0:
                 break
             if self._html.count("{", inner, found) <= self._html.count("}", inner, found):

@@ -27,13 +27,11 @@ MAX_MARK = 20
 MAX_PARTS = 1_000  # of a pattern: characters, classes, groups and signs, each as often as repetitions may have it
 MAX_SECONDS = 1.0  # of CPU time, for all placeholders and texts of a call
 _BETWEEN_MARKS = 500
-_MAX_BYTES = 1 << 18  # of a compiled pattern
 # Characters searched at once: a match that begins in the window may extend by as many as the longest placeholder has.
 _WINDOW = 1_024
 _LONGEST = 512
 _FEWEST = 256  # window and longest placeholder together, of the largest patterns
 _MAX_WORK = 1_000_000  # parts of a pattern times bytes searched at once: 20 ms
-_WIDTH = 3  # bytes of a character in texts that are not ASCII
 
 # What counts as one part, and repetitions. What RE2 reads in another way than this counts more, not less.
 _TOKEN = re.compile(
@@ -86,7 +84,8 @@ class OwnPlaceholders:
     def find(self, text: str) -> list[Span]:
         """Find the placeholders in a text: sorted, disjoint, not empty; of overlapping ones the first that begins."""
         text = text.encode("utf-8", "replace").decode()  # lone surrogates become question marks
-        most = _MAX_WORK // (self._num_parts if text.isascii() else self._num_parts * _WIDTH)
+        bytes_per_character = 1 if text.isascii() else 3
+        most = _MAX_WORK // (self._num_parts * bytes_per_character)
         most = min(max(most, _FEWEST), _WINDOW + _LONGEST)
         longest = min(_LONGEST, most * 3 // 4)
         window = most - longest
@@ -161,7 +160,7 @@ def _compiled(pattern: str, index: int) -> tuple[Any, int]:
             advice="use + for large numbers",
         )
     options = re2.Options()
-    options.max_mem = _MAX_BYTES
+    options.max_mem = 1 << 18  # bytes of a compiled pattern
     options.log_errors = False
     options.never_capture = True  # groups would take further memory and time
     try:

@@ -8,10 +8,10 @@ from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.bundle.graph_io import NO_TOKEN
+from service.engine.batch import SearchState
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, Step, StepSearch
-from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 
 EOS_ID = 1

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from service.bundle import fused_io
+from service.engine.batch import SearchState
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
-from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 from tests.clock import Clock
 

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from service.calls.byte_budget import ByteBudget, Hold
+from service.calls.open_calls import ByteBudget, Hold
 from service.documents import DocumentOptions
 from service.domain.call import Call, begin_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, MemoryFull, TooLong

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from service.calls.byte_budget import ByteBudget, Hold
+from service.calls.open_calls import ByteBudget, Hold
 from service.documents import FORMATS, DocumentOptions, DocumentText
 from service.documents import MimeType as Kind
 from service.documents.child import Chunk, Head

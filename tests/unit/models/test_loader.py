@@ -17,8 +17,8 @@ from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
+from service.models.loaded_model import InferenceStatistics
 from service.models.loader import load_model
-from service.models.statistics import InferenceStatistics
 from tests.found_bundles import find_bundles
 from tests.patience import patient
 from tests.unit.engine.recorder import Recorder

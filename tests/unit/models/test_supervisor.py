@@ -13,8 +13,7 @@ from typing import Any, cast
 import pytest
 
 from service.models.fleet import Fleet
-from service.models.supervisor import Supervisor
-from service.process.backoff import MAX_RESTARTS
+from service.models.supervisor import MAX_RESTARTS, Supervisor
 from tests.clock import Clock
 from tests.servers import TIMEOUT_SECONDS
 

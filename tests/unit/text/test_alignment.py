@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.alignment import align_words
-from service.text.token_spans import TokenSpan, consecutive
+from service.text.spans import TokenSpan, consecutive
 from service.text.words import is_word, words
 
 NONE = (0, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.token_spans import by_prefixes
+from service.text.spans import by_prefixes
 from service.text.words import is_word, is_word_boundary, unbroken, words
 from tests.nasty_texts import nasty_text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair, Limits
-from service.text.token_spans import TokenSpan, consecutive
+from service.text.spans import TokenSpan, consecutive
 
 EOS = 2
 UNKNOWN = 3

@@ -14,7 +14,7 @@ from service.domain.errors import Cancelled, EngineFailure, Unavailable
 from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
 from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
-from service.models.statistics import InferenceStatistics
+from service.models.loaded_model import InferenceStatistics
 from service.observe.metrics import Metrics
 from service.translation.pending import EngineBridge, PendingCalls
 from tests.patience import patient

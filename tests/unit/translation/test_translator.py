@@ -37,7 +37,7 @@ from service.engine.sequence import Sequence, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
-from service.text.token_spans import TokenSpan
+from service.text.spans import TokenSpan
 from service.translation import assembling, planning, steps
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator

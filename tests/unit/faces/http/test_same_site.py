@@ -8,8 +8,7 @@ from service.calls.pipeline import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.domain.errors import Forbidden
 from service.faces.google.methods import FINISH_REASONS_KEY
-from service.faces.http.cors import Cors
-from service.faces.http.same_site import PageRules, page_rules
+from service.faces.http.same_site import Cors, PageRules, page_rules
 from service.faces.http.uploads import NOTES_HEADER, REPORT_HEADER
 from service.faces.kserve.http_messages import JSON_LENGTH
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.calls.byte_budget import ByteBudget
+from service.calls.open_calls import ByteBudget
 from service.calls.pipeline import CallObserver, CallPipeline
 from service.domain.call import Call, begin_call
 from service.domain.errors import InvalidRequest, NotFound, Unavailable

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from service.calls.usage import Usage
+from service.calls.gate import Usage
 from tests.clock import Clock
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.faces.http.deadline import Deadline
+from service.process.event_loop import Deadline
 from tests.patience import patient
 
 SOON, LATER = 0.02, 3600.0

@@ -10,7 +10,7 @@ from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
 from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.models.statistics import Duration, InferenceStatistics
+from service.models.loaded_model import Duration, InferenceStatistics
 from tests.patience import patient
 
 

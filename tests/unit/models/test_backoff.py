@@ -1,6 +1,6 @@
 """Delays between restarts, on a simulated clock."""
 
-from service.process.backoff import MAX_RESTARTS, Backoff
+from service.models.supervisor import MAX_RESTARTS, Backoff
 from tests.clock import Clock
 
 
