@@ -40,7 +40,6 @@ class Translated(NamedTuple):
 
     @property
     def target_ids(self) -> tuple[int, ...]:
-        """Return the ids that the alignment graph reads: target prefix and output."""
         return (*self.languages.target_prefix_ids, *self.output_ids)
 
 

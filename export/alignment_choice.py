@@ -29,7 +29,6 @@ class AlignmentChoice:
     share_found: float
 
     def line(self) -> str:
-        """Return a line for the terminal."""
         where = f"layer {self.heads.layer}, heads {', '.join(map(str, self.heads.heads))}"
         when = "read" if self.heads.reads else "predicted"
         if self.num_pieces < MIN_PIECES:
@@ -40,7 +39,6 @@ class AlignmentChoice:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the entry for the manifest."""
         heads = asdict(self.heads) | {"heads": list(self.heads.heads)}
         return {**heads, "num_pieces": self.num_pieces, "share_found": self.share_found}
 

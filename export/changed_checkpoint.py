@@ -83,7 +83,6 @@ def _has_weights(folder: Path) -> bool:
 
 
 def _merge(adapter: Path, folder: Path) -> None:
-    """Replace the weights in `folder`, which are those of the base model, by merged ones."""
     files = WeightFiles(folder)
     try:
         weights = merged(adapter, files.read())

@@ -43,7 +43,6 @@ class NotFoundError(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Print the line."""
         click.echo(f"export: {self.format_message()}", file, err=True)
 
 

@@ -103,8 +103,7 @@ def _write_files(
     directory: Path,
     clock: Stages,
 ) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
-    """Write all files of a bundle but the manifest; return that, the shortlist that the bundle shall have, and the
-    reference's outputs.
+    """Return the manifest, the shortlist that the bundle shall have, and the reference's outputs.
 
     The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """

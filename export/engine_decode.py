@@ -26,10 +26,7 @@ def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> Off
 
 
 def open_graphs(directory: Path, manifest: Manifest, max_slots: int = 32) -> tuple[Runners, EngineConfig]:
-    """Open a bundle's graphs on the CPU, in any precision, for an engine that accepts any number of sequences at once.
-
-    Weights of gigabytes are used as they are in the file, without a prepacked copy for the kernels.
-    """
+    """Open a bundle's graphs on the CPU for any number of sequences at once; weights of gigabytes are not prepacked."""
     session_config = SessionConfig(prepacks_weights=not has_large_weights(directory))
     config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
     return open_runners(directory, manifest, config, session_config), config

@@ -46,7 +46,6 @@ class ReferenceOutputs:
     options: Mapping[str, float] = field(default_factory=dict)
 
     def generation(self, generation: GenerationDefaults) -> GenerationDefaults:
-        """Return a checkpoint's defaults with the options that the reference was asked with."""
         return dataclasses.replace(generation, options={**generation.options, **self.options})
 
 

@@ -30,10 +30,7 @@ _BINARY = ".bin"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a shortlist changes: the share of texts with the same translation and, with references, BLEU.
-
-    `most` is the most tokens that a translation may be chosen from.
-    """
+    """What a shortlist costs: the share of `same` translations, `most` tokens to choose from, BLEU with references."""
 
     num_texts: int
     same: float
@@ -42,7 +39,6 @@ class Cost:
     bleu_without: float | None = None
 
     def line(self) -> str:
-        """Return a line for the terminal."""
         line = f"{self.same:.1%} of {self.num_texts} texts have the same translation with shortlists"
         if self.bleu is None or self.bleu_without is None:
             return line
@@ -62,8 +58,6 @@ def write_listed(
     force: bool = False,
 ) -> Manifest:
     """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
-
-    With `force`, it may replace a bundle.
 
     `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
     """

@@ -78,7 +78,6 @@ def write_int8(
 
 
 def _with_golden(manifest: Manifest, tokenizer: Tokenizer, decoded: Sequence[Decoded], found: Agreement) -> Manifest:
-    """Add the golden sentences with their translations by int8, and what was found."""
     eos_id = manifest.tokenizer.eos_id
     complete = [each for each in decoded if each.output[-1:] == (eos_id,)]
     golden = tuple(golden_pair(each.sentence, each.output, tokenizer, eos_id) for each in complete or decoded)
@@ -101,7 +100,6 @@ def _check_alignment(
     by_layer: Sequence[ByLayer],
     choice: AlignmentChoice,
 ) -> dict[str, float]:
-    """Compare what the decoder records with the model's attention."""
     with open_engine(directory, manifest) as engine:
         given = recorded_attention(engine, manifest, [(each.source_ids, each.target_ids) for each in translated])
     expected, rounded = (

@@ -1,7 +1,4 @@
-"""Makes a shortlist from what a bundle translates texts to, by its alignments; or of a lexicon.
-
-Does not import torch.
-"""
+"""Makes a shortlist from a bundle's own translations, by their alignments, or of a lexicon. Does not import torch."""
 
 import dataclasses
 from collections import Counter
@@ -34,10 +31,7 @@ class Counts:
     targets: Counter[int] = field(default_factory=Counter)
 
     def shortlist(self, source_size: int, eos_id: int, first: int, best: int) -> Shortlist:
-        """Return a list of the `best` target tokens of each source token, and always the `first` most frequent ones.
-
-        The end of the sentence is always allowed.
-        """
+        """Return the `best` target tokens of each source token, and always the `first` most frequent and the end."""
         always = sorted({eos_id, *(token for token, _ in self.targets.most_common(first))})
         of_source: dict[int, list[tuple[int, int]]] = {}
         for (source, target), count in self.pairs.items():

@@ -22,7 +22,6 @@ class Stages:
         self._since = time.monotonic()
 
     def done(self, stage: str, text: str) -> None:
-        """Report what a stage did."""
         now = time.monotonic()
         self._say(f"{stage:<7} {now - self._since:6.1f} s  {text}")
         self._since = now

@@ -33,9 +33,7 @@ def write_traced(
     precision: str,
     clock: Stages,
 ) -> tuple[Manifest, ReferenceOutputs | None]:
-    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save,
-    and what the checkpoint's reference translates.
-    """
+    """Write graphs and weights to `directory`; return the unsaved manifest, and what the reference translates."""
     if precision == "float16" and checkpoint.model.config.relative_bias is not None:
         problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
         raise CheckpointError(Path(checkpoint.name), [problem])
@@ -67,7 +65,6 @@ def _trace(
     file: WeightsFile,
     clock: Stages,
 ) -> Manifest:
-    """Write the graphs and, to `file`, their weights; return the manifest."""
     graphs, shape = Graphs(), model_shape(checkpoint)
     model = Transformer.of(checkpoint.model)
     model = model.half() if precision == "float16" else model

@@ -41,10 +41,7 @@ class Sentence:
 
 
 def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """Yield golden texts that fit the model, for every language pair; with many pairs, one text for some of them.
-
-    Large models get fewer, as of all kinds of sentences: see `bounded`.
-    """
+    """Yield golden texts that fit, for every language pair or some of many; large models get fewer (`bounded`)."""
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
     pairs = list(checkpoint.pairs())
     texts_per_pair = max(1, NUM_GOLDEN // len(pairs))
@@ -107,7 +104,6 @@ def bounded(sentences: Sequence[Sentence], num_weights: int) -> list[Sentence]:
 def _fitting(
     given: Sequence[tuple[LanguagePair, str]], checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, limit: int
 ) -> list[Sentence]:
-    """Return the texts that are not too long for the model."""
     encoded = (
         (languages, checkpoint.tokenizer.source_ids(of_pair(tokenizer, languages).encode(text), languages), text)
         for languages, text in given

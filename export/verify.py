@@ -230,7 +230,6 @@ def normalized_logits(checkpoint: ImportedCheckpoint, logits: Floats) -> npt.NDA
 
 
 def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: VerificationReport) -> None:
-    """Compare one sentence's log-probabilities and tokens with the model's."""
     sentence, suppressed = decoded.sentence, list(checkpoint.suppressed_ids)
     logits = logits_along(checkpoint, sentence, decoded.output)
     allowed = logits.copy()

@@ -64,11 +64,7 @@ class RelativeBiasConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Sizes and choices of an encoder-decoder Transformer, in the paper's terms where it has one.
-
-    Raises:
-        ValueError: all the problems with the given values, in one message.
-    """
+    """Sizes and choices of an encoder-decoder Transformer, in the paper's terms; a `ValueError` names all problems."""
 
     source_vocabulary_size: int
     target_vocabulary_size: int
@@ -121,7 +117,6 @@ class ModelConfig:
 
     @property
     def score_factor(self) -> float:
-        """Return what attention's scores are multiplied by."""
         widths = {"head": self.head_size, "model": self.d_model, "none": 1}
         return 1.0 / math.sqrt(widths[self.score_scale])
 
@@ -132,7 +127,6 @@ class ModelConfig:
 
     @property
     def has_attention_output_bias(self) -> bool:
-        """Return whether attention's output layer, if there is one, has a bias."""
         return self.attention_bias if self.attention_output == "same" else self.attention_output == "biased"
 
     def _problems(self) -> list[str]:
@@ -180,7 +174,6 @@ class ModelConfig:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "ModelConfig":
-        """Build a configuration from parsed JSON."""
         known = {item.name: item for item in dataclasses.fields(cls)}
         unknown = sorted(document.keys() - known.keys())
         required = {name for name, item in known.items() if _is_required(item)}
@@ -208,7 +201,6 @@ def _bias_problems(bias: RelativeBiasConfig) -> list[str]:
 
 
 def _mistyped(config: ModelConfig | PositionConfig | RelativeBiasConfig) -> list[str]:
-    """Return the fields whose value is not of their type or range."""
     problems = []
     for item in dataclasses.fields(config):
         value, kind = getattr(config, item.name), item.type

@@ -1,6 +1,4 @@
-"""The decoder: causal self-attention, cross-attention to the encoder's output, feed-forward (paper section 3.1).
-
-Some models have a recurrence in place of self-attention."""
+"""The decoder: causal self-attention or a recurrence, cross-attention, feed-forward (paper section 3.1)."""
 
 from torch import Tensor, nn
 

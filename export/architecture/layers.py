@@ -55,7 +55,6 @@ class ScalarLayerNorm(nn.Module):
         self.norm_per_std = math.sqrt(width - 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (..., d) to (..., d)."""
         wide = x.float()  # the squares of float16 would overflow
         centered = wide - wide.mean(dim=-1, keepdim=True)
         # std is |centered| / sqrt(d - 1); numerator and denominator are multiplied by that root.
@@ -74,7 +73,6 @@ class RootMeanSquareNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (..., d) to (..., d)."""
         wide = x.float()
         mean = (wide * wide).mean(dim=-1, keepdim=True)
         return (wide * (mean + self.epsilon).sqrt().reciprocal() * self.weight.float()).to(x.dtype)
@@ -90,7 +88,6 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Map (..., d) to (..., d)."""
         if self.pre_norm:
             before: Tensor = x + self.dropout(sublayer(self.norm(x)))
             return before

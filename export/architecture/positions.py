@@ -40,10 +40,7 @@ def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -
 
 
 def distance_buckets(config: RelativeBiasConfig, *, is_causal: bool) -> npt.NDArray[np.int64]:
-    """Return the bucket of each column of `distance_column`: (D + 1,) if causal, else (2 D + 1,), as in T5.
-
-    Half of a direction's buckets are for single distances, the others for ranges that grow.
-    """
+    """Return the bucket of each column of `distance_column`, as in T5: (D + 1,) if causal, else (2 D + 1,)."""
     distances = np.arange(config.max_distance + 1)
     num_buckets = config.num_buckets if is_causal else config.num_buckets // 2
     exact = num_buckets // 2

@@ -26,7 +26,6 @@ class RelativeBias(nn.Module):
         return self.weight[torch.from_numpy(distance_buckets(self.config, is_causal=self.is_causal))].T
 
     def column(self, before: Tensor) -> Tensor:
-        """Return the column of keys' biases by how many tokens they are before their query."""
         return distance_column(before, self.config.max_distance, is_causal=self.is_causal)
 
 

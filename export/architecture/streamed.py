@@ -24,13 +24,10 @@ _ROWS_AT_ONCE = 16_384  # of the projection
 
 
 class StreamedTransformer:
-    """Computes what `Transformer.forward` does for many sequences, from weights in any floating dtype.
-
-    They are read when they are needed, each once per pass, so that they may be mapped from a file.
-    """
+    """Computes what `Transformer.forward` does, from weights in any floating dtype, each read once per pass."""
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, Array], *, rounds: bool = False) -> None:
-        """Read `weights` as `Transformer.weights` names them; with `rounds`, be what int8 is."""
+        """`weights` are named as by `Transformer.weights`; with `rounds`, compute in 8 bits as int8 bundles do."""
         self._config, self._weights, self._rounds = config, weights, rounds
 
     def hidden(
@@ -116,10 +113,7 @@ class StreamedTransformer:
     def _attend(
         self, masked: Floats, name: str, x: Floats, memory: Floats | None = None, kept: list[Floats] | None = None
     ) -> Floats:
-        """Return attention from (B, Q, d) to `memory` (B, S, d) or to itself; scores (B, H, Q, S) gain `masked`.
-
-        Probabilities are appended to `kept`.
-        """
+        """Attend from (B, Q, d) to `memory` (B, S, d) or itself; scores (B, H, Q, S) gain `masked`; fills `kept`."""
         queries = self._heads(self._dense(f"{name}.query", x))
         memory = x if memory is None else memory
         keys, values = (self._heads(self._stored(self._dense(f"{name}.{part}", memory))) for part in ("key", "value"))

@@ -57,8 +57,6 @@ class AlignmentGraph(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One whole decoder layer."""
-
     def __init__(self, layer: DecoderLayer, config: ModelConfig) -> None:
         super().__init__()
         self.autoregression, self.autoregression_residual = _autoregression(layer, config)

@@ -107,8 +107,6 @@ class _Layer(nn.Module):
 
 
 class _CachedSelfAttention(nn.Module):
-    """Self-attention of one token per row."""
-
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.scale = attention.num_heads, attention.scale
@@ -127,8 +125,6 @@ class _CachedSelfAttention(nn.Module):
 
 
 class _Recurrence(nn.Module):
-    """One token per row of a recurrence."""
-
     def __init__(self, recurrence: Recurrence) -> None:
         super().__init__()
         self.recurrence = recurrence

@@ -42,8 +42,6 @@ class EncoderGraph(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One encoder layer with the fused self-attention."""
-
     def __init__(self, layer: EncoderLayer) -> None:
         super().__init__()
         self.self_attention = _SelfAttention(layer.self_attention)
@@ -52,18 +50,13 @@ class _Layer(nn.Module):
         self.feed_forward_residual = layer.feed_forward_residual
 
     def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
-        """Map (B S, d) to (B S, d).
-
-        `shape` is (B, S), `lengths` (B,) counts the live tokens, `bias` (1, H, S, S) is added to the scores.
-        """
+        """Map (B S, d) to (B S, d); `shape` is (B, S), `lengths` (B,) are live, `bias` is (1, H, S, S)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, lengths, shape, bias))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
 
 
 class _SelfAttention(nn.Module):
-    """Self-attention over all live source tokens."""
-
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.scale = attention.num_heads, attention.scale
@@ -83,8 +76,6 @@ class _SelfAttention(nn.Module):
 
 
 class _CrossKeysValues(nn.Module):
-    """The source's keys and values for one decoder layer's cross-attention."""
-
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__()
         attention = layer.cross_attention

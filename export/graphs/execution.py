@@ -37,7 +37,6 @@ class GraphPair:
         return DecodingState(self._step, shape, lengths, cross, capacity)
 
     def fetch_encoded(self, sources: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]) -> list[Any]:
-        """Encode sources of any lengths in one padded batch; return the named outputs of the encoder graph."""
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
         inputs = {graph_io.SOURCE_IDS: _padded(sources, pad_id), graph_io.SOURCE_LENGTHS: lengths}
         return list(self._encoder.run(list(names), inputs))
@@ -65,7 +64,6 @@ class AlignmentRun:
     def fetch(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]
     ) -> list[Any]:
-        """Return the named outputs of the alignment graph for one padded batch."""
         cross = self._pair.fetch_encoded(sources, pad_id, self._cross_names)
         inputs = {
             graph_io.TARGET_IDS: _padded(targets, pad_id),
@@ -152,7 +150,6 @@ def _open(path: Path, num_threads: int) -> onnxruntime.InferenceSession:
 
 
 def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Ids:
-    """Return rows of any lengths as one array, padded on the right."""
     padded = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
     for row, ids in zip(padded, rows, strict=True):
         row[: len(ids)] = ids

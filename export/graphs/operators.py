@@ -72,10 +72,7 @@ def multi_head_attention(
 def causal_attention(
     queries: Tensor, keys: Tensor, values: Tensor, num_heads: int, scale: float, bias: Tensor | None = None
 ) -> Tensor:
-    """Attend from (B, T, H D) to keys and values of the same shape, each position to those up to itself.
-
-    `bias` (1, H, T, T) is added to the scores.
-    """
+    """Attend from (B, T, H D) to the same shape, each position to those up to itself; `bias` is (1, H, T, T)."""
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values, None, None, bias),

@@ -141,8 +141,7 @@ def _trace(
 
 
 def _save(model: onnx_ir.Model, path: Path, file: WeightsFile) -> None:
-    """Write a graph that refers to its weights in `file`: in its own, they would be there once a graph, and a protobuf
-    message holds at most 2 GiB."""
+    """Write a graph, but its weights to `file`: graphs share them, and a protobuf message holds at most 2 GiB."""
     for value in model.graph.initializers.values():
         tensor = value.const_value
         if tensor is not None and tensor.nbytes >= INLINE_BYTES:
@@ -181,7 +180,6 @@ def _strip(model: onnx_ir.Model) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress the exporter's terminal output (progress marks, notes on its own internals)."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

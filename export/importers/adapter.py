@@ -129,8 +129,7 @@ def _known(name: str, weights: Mapping[str, Array]) -> str | None:
 
 
 def _delta(module: str, down: Array, up: Array, settings: _Settings) -> Array | None:
-    """Return what is added to a weight, (out, in), or (in, out) if such layers are transposed; `None` if A and B
-    don't fit each other."""
+    """Return what is added to a weight, (out, in) or transposed; `None` if A and B don't fit each other."""
     if down.ndim != 2 or up.ndim != 2 or up.shape[1] != down.shape[0]:
         return None
     rank = down.shape[0]

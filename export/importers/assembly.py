@@ -10,10 +10,7 @@ from export.architecture.stored import StoredModel, as_array, misfits
 
 
 def assemble(config: ModelConfig, weights: Mapping[str, Any], problems: list[str]) -> StoredModel | None:
-    """Return the model; or `None`, with wrong names, shapes and numbers added to `problems`.
-
-    `weights` are arrays or tensors of any floating dtype, which the model keeps, under our names, each once.
-    """
+    """Return the model of `weights`, arrays or tensors by our names; or `None`, and add why to `problems`."""
     found = len(problems)
     arrays = {name: value if isinstance(value, np.ndarray) else as_array(value) for name, value in weights.items()}
     problems += [

@@ -10,7 +10,6 @@ class ByteReader:
         self._data, self._position = memoryview(data), 0
 
     def take(self, count: int) -> memoryview:
-        """Return the next bytes."""
         end = self._position + count
         if end > len(self._data):
             raise ValueError(f"it is cut short: {end} bytes are needed, it has {len(self._data)}")

@@ -9,10 +9,7 @@ Layout = tuple[tuple[str, ...], ...]  # for each file that is needed, the patter
 
 
 def find(directory: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files whose names, without a suffix of compression, match a pattern, by name.
-
-    "FOLDER/NAME" is a file in a folder in it.
-    """
+    """Return the files that match a pattern, by name, compressed or not; "FOLDER/NAME" is in a folder in it."""
     inner = {each.partition("/")[0] for each in patterns if "/" in each}
     paths = [*directory.iterdir(), *(path for name in inner for path in (directory / name).glob("*"))]
     return sorted(

@@ -94,11 +94,9 @@ class ImportedCheckpoint:
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
     def in_float32(self) -> "ImportedCheckpoint":
-        """Return it with the model's weights as float32, as its reference has them."""
         return dataclasses.replace(self, model=self.model.in_float32())
 
     def architecture(self) -> dict[str, Any]:
-        """Return a description of the model's architecture, for people."""
         config = self.model.config.to_document()
         document = {"family": self.family, "num_parameters": self.model.num_weights, **config}
         return {**document, "changes": dict(self.changes)} if self.changes else document

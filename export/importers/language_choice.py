@@ -11,10 +11,7 @@ _MOST_NAMED = 5
 
 
 def chosen_language(asked: str, codes: Collection[str], flag: str, problems: list[str]) -> str | None:
-    """Return the one of a model's `codes` that `asked` means; or `None`, and add to `problems` why there is none.
-
-    `flag` is the option that `asked` was given with.
-    """
+    """Return the one of `codes` that `asked`, given with `flag`, means; or `None`, and add why to `problems`."""
     if found := ServedLanguages(codes).find(asked):
         return found[0].code
     near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"

@@ -1,7 +1,4 @@
-"""Recognises what can't be converted: wrong paths, parts of files, folders of other tools, and kinds of models.
-
-Each function says what it is, and what to do instead.
-"""
+"""Recognises what can't be converted (wrong paths, parts, folders of other tools), and says what to do instead."""
 
 import re
 from collections.abc import Mapping
@@ -136,9 +133,7 @@ _TOOLS = (
 
 
 def foreign_folder(directory: Path) -> str | None:
-    """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read, and no
-    adapter that would change them.
-    """
+    """Return what another tool's folder is and what to do; `None` if unknown, or it has weights and no adapter."""
     if find(directory, [*SINGLE_NAMES, *(f"{name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)]):
         adapter = find(directory, _ADAPTER_FILES)[:1]
         if not adapter:

@@ -33,7 +33,6 @@ class ImportOptions:
     positions: str | None = None
 
     def unsuited(self, *taken: str) -> list[str]:
-        """Return a problem for each option that was given for a checkpoint that does not take it."""
         given = [flag for flag in self.given() if flag in _FOR and flag not in taken]
         return [f"{flag} is for {_FOR[flag]}; this checkpoint has its own" for flag in given]
 

@@ -32,7 +32,6 @@ class Kind:
     suffix: str = ""
 
     def load(self) -> "Importer":
-        """Return the function that reads such a checkpoint."""
         module, function = self.importer.split(":")
         found: Importer = getattr(importlib.import_module(f"export.importers.{module}"), function)
         return found

@@ -49,7 +49,6 @@ def _by_files(directory: Path) -> Kind | None:
 
 
 def _agreed(directory: Path, kind: Kind) -> Kind:
-    """Return the kind that was named, unless the folder says that it is of another one."""
     try:
         model_type = read_json(directory / _CONFIG_NAME).get("model_type")
     except ValueError:

@@ -81,7 +81,6 @@ def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
 
 
 def _load(proto: bytes) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
-    """Return the model and its NormalizerSpec."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(proto)
@@ -107,7 +106,6 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return a number in protobuf's variable-length encoding, and the position after it."""
     value = shift = 0
     while True:
         byte = data[position]

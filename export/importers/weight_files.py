@@ -20,7 +20,6 @@ class WeightFiles:
     """The files that hold a checkpoint's weights, safetensors preferred."""
 
     def __init__(self, directory: Path) -> None:
-        """Find the files, and the shards that an index names."""
         for name in SINGLE_NAMES:
             if (directory / name).is_file():
                 self.paths = [directory / name]
@@ -38,7 +37,6 @@ class WeightFiles:
         raise ValueError(f"no weights; expected is {expected}")
 
     def read(self) -> dict[str, Array]:
-        """Return all tensors by name."""
         weights: dict[str, Array] = {}
         for path in self.paths:
             weights.update(read_state_dict(path))

@@ -42,7 +42,6 @@ class FusedNode:
     constants: Sequence[onnx.TensorProto]
 
     def save(self, path: Path, shape: ModelShape) -> None:
-        """Write the graph that consists of this node."""
         inputs, outputs = declared(self.operator, shape)
         stored = {tensor.name: tensor for tensor in self.constants}
         graph = onnx.helper.make_graph(
@@ -157,7 +156,6 @@ class FusedNodes:
         }
 
     def _beginning(self, side: str, name: str, num_positions: int) -> Constants:
-        """Return the embedding, its norm, and the relative biases."""
         table = self._table(name)
         factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
         return [

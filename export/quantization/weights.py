@@ -20,10 +20,7 @@ def quantize_rows(
 
 
 def pack(levels: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return (outputs, inputs) as (blocks, groups, 64, 4): of 64 outputs at a time, four inputs side by side.
-
-    Missing outputs and inputs are zeros.
-    """
+    """Return (outputs, inputs) as (blocks, groups, 64, 4): 64 outputs, four inputs side by side, padded by zeros."""
     num_outputs, num_inputs = levels.shape
     num_blocks, num_groups = -(-num_outputs // BLOCK_COLUMNS), -(-num_inputs // GROUP_INPUTS)
     padded = np.zeros((num_blocks * BLOCK_COLUMNS, num_groups * GROUP_INPUTS), np.int8)

@@ -15,10 +15,7 @@ LOSS_NAME = "best.json"
 
 
 def save_checkpoint(model: Transformer, info: CheckpointInfo, tokenizer: Path, directory: Path) -> None:
-    """Write weights (float16), configuration and the tokenizer file into `directory`, creating it if missing.
-
-    Existing weights are replaced atomically: if the process dies, a complete checkpoint remains.
-    """
+    """Write weights (float16, replaced atomically), configuration and the tokenizer file into `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     weights = {name: value.detach().to("cpu", torch.float16).contiguous() for name, value in model.weights().items()}
     temporary = directory / f"{WEIGHTS_NAME}.partial"
@@ -40,7 +37,6 @@ class BestCheckpoint:
             self.loss = json.loads(self._path.read_text(encoding="utf-8"))["validation_loss"]
 
     def offer(self, model: Transformer, loss: float) -> None:
-        """Write the model if it is the best so far."""
         if loss < self.loss:
             self._write(model)
             self.loss = loss

@@ -84,7 +84,6 @@ class EncodedCorpus:
 
     @classmethod
     def load(cls, path: Path) -> "EncodedCorpus":
-        """Read what `save` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(**{name: arrays[name] for name in cls.__slots__})
 

@@ -108,7 +108,6 @@ class Trainer:
         self._is_stopping = True
 
     def resume(self) -> None:
-        """Resume from the state in the output folder, if there is one."""
         if not (self.output / STATE_NAME).exists():
             return
         self._load(self.output / STATE_NAME)
@@ -161,7 +160,6 @@ class Trainer:
         return loss
 
     def _gradients(self) -> Callable[[Batch], float]:
-        """Return a function that accumulates a batch's gradients and returns its loss."""
         hardware, smoothing = self.hardware, self.recipe.optimizer.label_smoothing
         if hardware.device.type == "cpu" and not hardware.compile:
             return ParallelGradients(self.model, smoothing, hardware.workers, hardware.bfloat16).add

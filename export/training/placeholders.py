@@ -22,10 +22,7 @@ def shared_items(source: str, target: str) -> list[str]:
 
 
 def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> tuple[str, str] | None:
-    """Replace one to three items that occur exactly once on each side by different random symbols.
-
-    Returns `None` if the pair shares no such item.
-    """
+    """Replace one to three shared items by different random symbols; return `None` if the pair shares none."""
     shared = shared_items(source, target)
     if not shared:
         return None

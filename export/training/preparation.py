@@ -38,10 +38,7 @@ class PreparedData:
 
 
 def prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> PreparedData:
-    """Prepare the data in `output`, or read what an earlier run with the same recipe and files prepared there.
-
-    `init_tokenizer` is used instead of a newly trained one when training continues from given weights.
-    """
+    """Prepare the data in `output`, or read what an earlier run prepared; `init_tokenizer` replaces a new one."""
     output.mkdir(parents=True, exist_ok=True)
     fingerprint = _fingerprint(recipe, data, init_tokenizer)
     marker = output / FINGERPRINT_NAME

@@ -31,7 +31,6 @@ class DataRecipe:
     placeholder_share: float  # of the pairs, with reserved symbols in place of items found on both sides
 
     def weight(self, part: str, source: str) -> float:
-        """Return how often an epoch draws a pair of this set with this source, on average."""
         weight = self.weights.get(part, self.default_weight)
         return self.short_weights.get(part, weight) if len(source.split()) <= self.short_words else weight
 

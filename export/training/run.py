@@ -107,7 +107,6 @@ def print_scores(checkpoint: Path, files: Sequence[Path], device: str, output: P
 
 @contextlib.contextmanager
 def _calling_on_signals(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` on SIGINT and SIGTERM instead of their usual handlers."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: action()) for number in numbers}
     try:

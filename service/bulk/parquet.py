@@ -72,7 +72,6 @@ def with_results(answered: Answered) -> pa.Table:
 
 
 def _table(rows: Rows) -> pa.Table:
-    """Return records as a table with the columns of all of them."""
     columns = {}
     for name in rows.names():
         try:

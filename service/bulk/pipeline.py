@@ -58,7 +58,6 @@ class Pipeline:
         self._server: Server | None = None
 
     async def __aenter__(self) -> Self:
-        """Load the models."""
         server = Server(self._config)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(server.close)

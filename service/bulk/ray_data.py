@@ -63,22 +63,13 @@ def ray_translate(
 ) -> "ray.data.Dataset":
     """Return the dataset with columns for each row's translation, finish_reason, flags, source_language and error.
 
-    Args:
-        dataset: Rows with the texts in `column`.
-        models: A bundle or repository, on every node.
-        target: Language to translate into; `source` may be left out. Columns take precedence, where they are named.
-        source: Language of the texts.
-        column: Name of the column to translate.
-        translation_column: Name of the column for translations.
-        source_column: Name of a column with each row's source language, if there is one.
-        target_column: Name of a column with each row's target language, if there is one.
-        request: Other options of the translations.
-        num_actors: How many engines, or the least and the most.
-        threads_per_actor: Of each engine; 0 means all CPUs of its node, for one actor per node.
-        resources: What an actor takes of its node's custom resources, such as {"translator": 1} to have one on each. It
-            takes no CPU of Ray's: those are for the tasks that read and write.
-        num_gpus: What an actor takes of its node's GPUs; the models then run on CUDA.
-        rows_per_block: How many rows a killed task repeats; small blocks cost more, and become more files.
+    `models` is a bundle or repository that is on every node. `source` may be left out; `source_column` and
+    `target_column` name columns of languages, which take precedence. `num_actors` is how many engines, or the least and
+    the most; each has `threads_per_actor` threads, where 0 means all CPUs of its node, for one actor per node.
+
+    `resources` are what an actor takes of its node's custom resources, such as {"translator": 1} to have one on each:
+    it takes no CPU of Ray's, which are for the tasks that read and write. With `num_gpus`, models run on CUDA.
+    `rows_per_block` is how many rows a killed task repeats; small blocks cost more, and become more files.
     """
     import ray  # here, so that the rest works without the extra `ray`
     from ray.data import ActorPoolStrategy

@@ -155,7 +155,6 @@ async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], N
 
 
 async def _one_done(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
-    """Wait until one task has ended, and return the others; raises its error."""
     done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()

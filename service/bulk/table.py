@@ -56,7 +56,6 @@ class Answered:
     translation_column: str
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the new columns."""
         values: list[tuple[Any, ...]] = [
             (
                 None if each.error else each.text,
@@ -71,7 +70,6 @@ class Answered:
         return {name: [row[number] for row in values] for number, name in enumerate(names)}
 
     def records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Yield each row's values by column, and those of the new ones."""
         columns = self.columns()
         for record, values in zip(self.rows.records(), zip(*columns.values(), strict=True), strict=True):
             yield record, dict(zip(columns, values, strict=True))
@@ -105,11 +103,9 @@ class RecordRows:
         return len(self.rows)
 
     def names(self) -> Sequence[str]:
-        """See `Rows.names`: those of all records."""
         return self.columns or list(dict.fromkeys(name for row in self.rows for name in row))
 
     def column(self, name: str) -> Sequence[Any]:
-        """See `Rows.column`. A record without this key has no value."""
         return [row.get(name) for row in self.rows]
 
     def problem(self, index: int) -> str:

@@ -136,10 +136,7 @@ def _location_problem(location: str, files: Collection[str]) -> str:
 
 
 def _messages(data: bytes) -> Iterator[tuple[str, dict[int, bytes]]]:
-    """Yield every message of a model reachable through `_HOLDS`, with its text fields by number.
-
-    If a field occurs twice the last one counts, as in protobuf.
-    """
+    """Yield every message reachable through `_HOLDS`, with its text fields by number; of equal ones the last."""
     left = _MAX_FIELDS
     waiting = [("ModelProto", 0, len(data), 0)]
     while waiting:

@@ -82,7 +82,6 @@ class Manifest:
 
     @property
     def is_fused(self) -> bool:
-        """Return whether the graphs are fused ones (`service.bundle.fused_io`)."""
         return self.precision == "int8"
 
     @property
@@ -102,7 +101,6 @@ class Manifest:
         return self.tokenizer.source_ids(piece_ids, pair)
 
     def without_end(self, output_ids: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a golden pair's output ids without the end-of-sentence id, if they have one."""
         return output_ids[:-1] if self._is_ended(output_ids) else output_ids
 
     def golden_limit(self, golden: GoldenPair) -> int:
@@ -112,7 +110,6 @@ class Manifest:
         return output_ids[-1:] == (self.tokenizer.eos_id,)
 
     def save(self, directory: Path) -> None:
-        """Write `manifest.json` into `directory`."""
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         (directory / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
 

@@ -49,7 +49,6 @@ class Graphs:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of all graphs in the bundle, each once."""
         return tuple(dict.fromkeys(name for name in (self.encoder, self.decoder_step, self.alignment) if name))
 
 
@@ -82,14 +81,11 @@ class TokenizerSpec:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of all its files in the bundle."""
         named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
         return tuple(name for name in named if name)
 
     def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
-        """Return the encoder's input: the pair's prefix, a text's pieces, the source's end-of-sentence id and the
-        pair's suffix.
-        """
+        """Return the encoder's input: the pair's prefix, a text's pieces, end-of-sentence id, the pair's suffix."""
         eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
         end = (eos_id,) if self.adds_source_eos else ()
         return (*pair.source_prefix_ids, *piece_ids, *end, *pair.source_suffix_ids)
@@ -97,9 +93,7 @@ class TokenizerSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguagePair:
-    """One direction that the model translates, with the ids before a source, before its translation, and after a source
-    and its end.
-    """
+    """One direction that a model translates; its ids precede a source, a translation, or follow a source's end."""
 
     source_language_code: str
     target_language_code: str
@@ -122,7 +116,6 @@ class Language:
     into_prefix_ids: tuple[int, ...] = ()
 
     def to(self, target: "Language") -> LanguagePair:
-        """Return the direction from this language into another one."""
         source_prefix_ids = (*self.source_prefix_ids, *target.into_prefix_ids)
         return LanguagePair(self.code, target.code, source_prefix_ids, target.target_prefix_ids)
 

@@ -1,7 +1,4 @@
-"""Protobuf's wire format: a list of fields, each a number, a type and a value.
-
-https://protobuf.dev/programming-guides/encoding
-"""
+"""Protobuf's wire format, fields of number, type and value: https://protobuf.dev/programming-guides/encoding."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -69,7 +66,6 @@ def text(value: bytes | None) -> str:
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Decode a number of seven bits a byte, the lowest first; return it and its end."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:

@@ -74,7 +74,6 @@ class Gate:
     """The keys of a file and the usage of their quotas, by name. `refresh` may run on another thread."""
 
     def __init__(self, path: Path, metrics: Metrics) -> None:
-        """Read the file."""
         self._path = path
         self._metrics = metrics
         self._files: WatchedFiles[KeyRing] = WatchedFiles([path], lambda: read_keys(path))
@@ -84,20 +83,17 @@ class Gate:
         self._took_over()
 
     def refresh(self) -> bool:
-        """See `WatchedFiles.refresh`. A key's usage is kept under its name; calls in progress are finished."""
+        """Read the file again if it has changed. A key's usage stays under its name; calls in progress are finished."""
         if has_changed := self._files.refresh():
             self._took_over()
         return has_changed
 
     def caller(self, key: str) -> Caller:
-        """Return the caller that sends this key."""
         return Caller(self._good(key).name, key, self)
 
     @contextmanager
     def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[None]:
-        """Count one call of the caller for the duration of the `with` block. One that takes no tokens is accepted when
-        these are used up, too: a caller may ask what it has used.
-        """
+        """Count a call during the `with` block; one that takes no tokens is accepted when these are used up, too."""
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
@@ -141,7 +137,6 @@ class Gate:
         self._metrics.key_used(name, num_tokens)
 
     def usage(self, caller: Caller) -> TokenUsage:
-        """Return the tokens that a caller has used, and its quota."""
         key = self._good(caller.key)
         return TokenUsage(self._tokens.of(key.name), key.quotas.tokens_per_minute)
 

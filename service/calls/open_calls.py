@@ -49,11 +49,9 @@ class ByteBudget:
         self._arriving: dict[Hold, None] = {}  # first what has not grown for longest
 
     def hold(self, owner: str = "") -> "Hold":
-        """Return the hold of one call of an owner, empty at first."""
         return Hold(self, owner)
 
     def take(self, hold: "Hold", num_bytes: int) -> None:
-        """Count `num_bytes` more as held by a call."""
         if hold.failure is not None:
             raise hold.failure
         owner, size = hold.owner, hold.num_bytes + num_bytes
@@ -84,7 +82,6 @@ class ByteBudget:
             self._arriving[hold] = None
 
     def give_back(self, owner: str, num_bytes: int) -> None:
-        """Count `num_bytes` less."""
         self.num_bytes -= num_bytes
         left = self._of_owners.get(owner, 0) - num_bytes
         if left:
@@ -94,10 +91,7 @@ class ByteBudget:
 
     @contextmanager
     def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
-        """Let a hold make room for others during the `with` block, while its message arrives.
-
-        Then `evict` is called with what to tell the caller, and the hold is released.
-        """
+        """Let a hold make room for others while its message arrives: then it is released, and `evict` told why."""
         hold.evict = evict
         try:
             yield
@@ -106,10 +100,7 @@ class ByteBudget:
             self._arriving.pop(hold, None)
 
     def _evict(self, owner: str, asking: "Hold", num_bytes: int) -> bool:
-        """Give up so many bytes of an owner's calls that are arriving, first of what has brought nothing for longest.
-
-        Return whether there were as many; otherwise none is given up.
-        """
+        """Give up so many bytes of arriving calls, longest silent first, or none; return whether there were enough."""
         theirs = [each for each in self._arriving if each.owner == owner and each is not asking]
         if sum(each.num_bytes for each in theirs) < num_bytes:
             return False
@@ -143,12 +134,10 @@ class Hold:
         self.failure: ServiceError | None = None  # once it has made room
 
     def grow(self, num_bytes: int) -> None:
-        """Hold `num_bytes` more."""
         self._budget.take(self, num_bytes)
         self.num_bytes += num_bytes
 
     def shrink(self, num_bytes: int) -> None:
-        """Hold `num_bytes` less."""
         self._budget.give_back(self.owner, num_bytes)
         self.num_bytes -= num_bytes
 
@@ -174,12 +163,10 @@ class OpenCalls:
         return not method.startswith(self._ignored)
 
     def began(self) -> None:
-        """Count one more."""
         self._count += 1
         self._none.clear()
 
     def ended(self) -> None:
-        """Count one less."""
         self._count -= 1
         if not self._count:
             self._none.set()
@@ -199,7 +186,6 @@ class CallHold(Hold):
     __slots__ = ("_is_open", "_open_calls")
 
     def __init__(self, budget: ByteBudget, open_calls: OpenCalls | None) -> None:
-        """Hold nothing yet; count as open in `open_calls`, if there are any."""
         super().__init__(budget)
         self._open_calls = open_calls
         self._is_open = False
@@ -229,10 +215,7 @@ class LargeMessages:
         self._turns = Turns(1)
 
     async def turn(self, caller: Hashable) -> None:
-        """Wait for the turn of a caller's large message.
-
-        The next one begins when the event loop has had several times as long as this one blocks it.
-        """
+        """Wait for a caller's turn to send a large message; a pause in proportion to its blocking time follows."""
         await self._turns.take(caller)
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()

@@ -96,7 +96,6 @@ class CallObserver:
         return self._tracer.begin(call, metadata) if self._tracer else None
 
     def end(self, call: Call, span: Span | None) -> None:
-        """Record a call that has ended."""
         call.end()
         self._metrics.call_finished(
             call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version
@@ -178,13 +177,12 @@ class CallPipeline:
             raise overload
 
     def refuse(self, call: Call, error: Exception) -> ServiceError:
-        """Count a call rejected with this error, and return the error for its caller."""
         failure = failed(call, error, self._metrics)
         self._observer.refused(call)
         return failure
 
     def count(self, call: Call, code: str = "OK") -> None:
-        """Count a call that ended before it was served and is nobody's error: it was answered at sight, or given up."""
+        """Count a call that ended unserved and without an error: a preflight, or a client that left."""
         call.code = code
         call.end()
         self._metrics.call_refused(call.method, call.code)

@@ -1,4 +1,4 @@
-"""Turns among callers, for what only so many may do at a time."""
+"""A fair semaphore: callers take turns for what only so many may do at a time."""
 
 import asyncio
 import math
@@ -13,10 +13,7 @@ from service.domain.errors import DeadlineExceeded, Overloaded
 
 
 class Turns:
-    """Lets so many proceed at a time, and so many of one caller; of callers that wait each has its turn (RFC 970).
-
-    For the event loop's thread only.
-    """
+    """Lets so many proceed at a time, and so many of one caller, in turn (RFC 970). For the event loop only."""
 
     def __init__(self, most: int, most_of_one: float = math.inf) -> None:
         self.num_free = most
@@ -43,7 +40,6 @@ class Turns:
         return True
 
     async def wait(self, caller: Hashable) -> None:
-        """Proceed when it is the caller's turn."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(caller, deque()).append(turn)
         try:
@@ -56,7 +52,6 @@ class Turns:
             raise
 
     async def take(self, caller: Hashable) -> None:
-        """Proceed, at once or in turn."""
         if not self.take_free(caller):
             await self.wait(caller)
 

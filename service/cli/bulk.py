@@ -1,6 +1,4 @@
-"""`dragoman bulk`: translates files of any size, in parts that a rerun continues from, with models in this process or
-those of a server.
-"""
+"""`dragoman bulk`: translates files of any size, in resumable parts, by models in this process or a server's."""
 
 import contextlib
 import logging
@@ -156,7 +154,6 @@ def _refuse(own_models: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _errors(output: Path) -> Iterator[None]:
-    """Turn the errors of a run into those of a command."""
     from service.bulk.parts import OtherRun
     from service.bulk.run import JobRefused
     from service.bulk.table import TableError
@@ -214,7 +211,6 @@ def _parts_folder(output: Path) -> Path:
 
 
 def _request(fields: RequestFields) -> "TranslationRequest":
-    """Return the options as a server would read them."""
     from dragoman_client.messages import request_to_pb
     from service.domain.errors import InvalidRequest
     from service.faces.dragoman.messages import request_from_pb

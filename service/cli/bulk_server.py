@@ -31,9 +31,7 @@ class ServedModels:
     async def translate(
         self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
     ) -> list[RowResult]:
-        """Translate texts of one language pair, in order, with the fields given to this class, of which `request` was
-        made.
-        """
+        """Translate texts of one language pair, in order, with the fields of this class, of which `request` is made."""
 
         async def call(part: tuple[str, ...]) -> list[RowResult]:
             if len(part) == 1 and len(part[0].encode()) > MAX_LINE_BYTES:
@@ -61,7 +59,6 @@ async def served_models(
 
 
 def _parts(texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the texts of each call."""
     part: list[str] = []
     num_characters = 0
     for text in texts:

@@ -66,9 +66,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _detected(document: Document, calls: Calls) -> str:
-    """Return the language of a document by its beginning, one that is translated into the target or that language
-    itself; empty if it has no letters.
-    """
+    """Return a document's language by its beginning: the target's or one translated into it; empty without letters."""
     text, mime_type = sample(document.texts)
     if not text:
         return ""
@@ -87,7 +85,6 @@ def _detected(document: Document, calls: Calls) -> str:
 
 
 def _translated(calls: Calls, chunk: list[DocumentText]) -> list[Translation]:
-    """Translate in a call for the plain texts and one for those in HTML."""
     found: dict[int, Translation] = {}
     for mime_type in (MimeType.PLAIN, MimeType.HTML):
         numbers = [number for number, text in enumerate(chunk) if text.mime_type.value == mime_type.value]

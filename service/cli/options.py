@@ -34,7 +34,6 @@ class Connection:
         return self._opened(Client, timeout_seconds)
 
     def async_client(self, timeout_seconds: float) -> AsyncClient:
-        """Return a client for the event loop that runs."""
         return self._opened(AsyncClient, timeout_seconds)
 
     def _opened(self, kind: Callable[..., AnyClient], timeout_seconds: float) -> AnyClient:
@@ -76,20 +75,12 @@ def timeout_option(help_text: str) -> Callable[[Command], Command]:
 
 
 def connection_options(command: Command) -> Command:
-    """Add these options to a command, which receives `connection: Connection` instead. The API key is in `API_KEY`.
-
-    Raises, when the command is called:
-        UsageError: an option lacks another one, or the API key is malformed.
-    """
+    """Add these options to a command, which receives `connection: Connection` instead. The API key is in `API_KEY`."""
     return _with_connection(command, _SERVER)
 
 
 def optional_connection_options(command: Command) -> Command:
-    """Add these options to a command that needs no server: without `--server`, `connection` is `None`.
-
-    Raises, when the command is called:
-        UsageError: as `connection_options`.
-    """
+    """Add these options to a command that needs no server: without `--server`, `connection` is `None`."""
     return _with_connection(command, _OPTIONAL_SERVER)
 
 

@@ -26,7 +26,6 @@ class Calls:
     fields: RequestFields
 
     def translate(self, texts: Sequence[str], **others: Unpack[RequestFields]) -> list[Translation]:
-        """Translate in one call; `others` replace fields."""
         fields: RequestFields = {**self.fields, **others}
         return self.client.translate(texts, self.source, self.target, **fields)
 
@@ -120,6 +119,4 @@ class _Inbox(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """End of the input, perhaps by an error."""
-
     error: BaseException | None

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def progress(files: Files, noun: str, total: int | None = None) -> "tqdm[NoReturn]":
-    """Return a progress bar on standard error, shown only on a terminal that is used for neither input nor output.
-
-    It shows the number done, the rate per second and, for seekable input or a known `total`, the time left.
-    """
+    """Return a progress bar on standard error, if that is a terminal used for neither input nor output."""
     from tqdm import tqdm  # imported here: the other commands do not need it, and should start quickly
 
     stream = files.input_stream

@@ -85,11 +85,7 @@ _REQUEST = {name: _request_flag(option) for name, option in REQUEST_OPTIONS.item
 
 
 def request_options(command: Command) -> Command:
-    """Add these options to a command, which receives `request_fields: RequestFields` instead.
-
-    Raises, when the command is called:
-        UsageError: an option lacks another one.
-    """
+    """Add these options to a command, which receives `request_fields: RequestFields` instead."""
 
     @functools.wraps(command)
     def with_fields(*, term: tuple[Term, ...], placeholders: tuple[str, ...], **others: Any) -> Any:
@@ -136,11 +132,7 @@ def document_options(command: Command) -> Command:
 
 
 def fields_of(choices: Mapping[str, Any], format_name: str) -> dict[str, Any]:
-    """Return the fields of `DocumentOptions` for the options of a document of this format.
-
-    Raises:
-        UsageError: the format has no such option, or needs one; or a value is none.
-    """
+    """Return the fields of `DocumentOptions` for the options of a document of this format."""
     for name in choices:
         option = DOCUMENT_OPTIONS[name]
         if format_name not in option.formats:

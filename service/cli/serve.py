@@ -53,7 +53,6 @@ def serve(settings: "Settings") -> None:
 
 
 def _run(config: "ServerConfig") -> "Server":
-    """Serve until stopped, and return the server."""
     from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
     from service.server.optional_parts import TracingUnavailable, WrongPlaceholder
@@ -95,10 +94,7 @@ async def _announce(server: "Server") -> None:
 
 
 def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"], num_refused: int = 0) -> str:
-    """Return the line printed when the server is ready on these ports, with a command to copy if there is a model.
-
-    `num_refused` is how many bundles could not be loaded.
-    """
+    """Return the line printed when the server is ready, with a command to copy; `num_refused` bundles failed."""
     grpc_address = join_address(config.host, config.port)
     metrics_url = f"http://{join_address(config.metrics_host, config.metrics_port)}/metrics"
     ready = f"Dragoman is ready: gRPC on {grpc_address}"

@@ -115,7 +115,6 @@ def translate(
 
 
 def _format_name(path: Path | None) -> str:
-    """Return the format of a file by its ending: that of a text, if it has none."""
     ending = path.suffix.lower() if path else ""
     if not ending:
         return "text"
@@ -134,7 +133,6 @@ def _ending(format_name: str) -> str:
 
 
 def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
-    """Print the translations of texts as they grow."""
     num_kept = 0
     for line in arguments(texts):
         with locating([line], "text"):
@@ -188,13 +186,11 @@ def _ranked(line: Line, translation: Translation) -> str:
 
 
 def _is_kept(translation: Translation) -> bool:
-    """Return whether a text came back unchanged because of its language."""
     kept = (Flag.TARGET_LANGUAGE, Flag.OTHER_LANGUAGE)
     return any(flag in kept for segment in translation.segments for flag in segment.flags)
 
 
 def _note_kept(number: int, noun: str, calls: Calls) -> None:
-    """Say how many texts came back unchanged, unless the caller gave their language."""
     if number and not calls.source:
         texts = f"{noun}s are" if number > 1 else f"{noun} is"
         click.echo(

@@ -57,9 +57,6 @@ class ServerConfig:
 
     With `model_control` "explicit", SIGHUP and `reload_seconds` apply to glossaries only. `grace_seconds` is also the
     time that a replaced version has to finish its calls. The files of TLS may be replaced while the server runs.
-
-    Raises:
-        ValidationError: a value has the wrong type or is out of range, or a setting requires another (`NEEDS`).
     """
 
     models: Path = _lax(Path("models"), "A bundle, or a repository <root>/<model>/<version>/.")
@@ -174,7 +171,6 @@ class Need:
     applies: Callable[[Mapping[str, Any]], bool] | None = None
 
     def is_met(self, values: Mapping[str, Any]) -> bool:
-        """Return whether these values, of all settings, meet the requirement."""
         other = values[self.other]
         needed = bool(values[self.setting]) if self.applies is None else self.applies(values)
         return not needed or (other == self.value if self.value else bool(other))

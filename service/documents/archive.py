@@ -65,7 +65,6 @@ class Archive:
                 )
 
     def read(self, name: str) -> bytes:
-        """Return the content of an entry."""
         if name not in self.names:
             raise DocumentError(f"the archive has no {name}; it is not {self._kind}.")
         entry = self._zip.getinfo(name)
@@ -110,10 +109,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an archive: its name and its content, of which `encode` makes bytes.
-
-    Slots and edits are by its positions, in order.
-    """
+    """A file of an archive; `encode` makes bytes of its content, by whose positions slots and edits are, in order."""
 
     name: str
     source: str

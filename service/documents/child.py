@@ -82,8 +82,7 @@ class Translations(TypedDict):
 
 
 class Refusal(TypedDict):
-    """Why a document can't be read; or if `num_characters` are not 0, that the text at the place `problem` has so many,
-    more than are allowed."""
+    """Why a document can't be read; or the place of a text that has too many characters, `num_characters`."""
 
     problem: str
     num_characters: int
@@ -118,10 +117,7 @@ def main(opener: Opener = open_document) -> None:
 
 
 def chunks(texts: Sequence[DocumentText], max_texts: int, max_characters: int) -> Iterator[list[int]]:
-    """Yield the indices of texts in chunks of one type: what is translated by one call.
-
-    They have no more texts and characters than allowed, unless a text alone has more.
-    """
+    """Yield the indices of texts of one type in chunks, one for each call; a text that is larger is alone."""
     for kind in {text.mime_type: None for text in texts}:
         chunk: list[int] = []
         num_characters = 0
@@ -137,7 +133,6 @@ def chunks(texts: Sequence[DocumentText], max_texts: int, max_characters: int) -
 
 
 def _opened(opener: Opener, order: Order, data: bytes) -> Document | Refusal:
-    """Return the document, unless it can't be read, or has a text that is too long."""
     lists = {name: tuple(value) for name, value in order["options"].items() if isinstance(value, list)}
     options = DocumentOptions(**{**order["options"], **lists})
     try:
@@ -198,7 +193,6 @@ def _limit() -> None:
 
 
 def _frame(source: BinaryIO) -> bytes:
-    """Return the content of the next frame."""
     (length,) = LENGTH.unpack(_exactly(source, LENGTH.size))
     return _exactly(source, length)
 

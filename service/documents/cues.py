@@ -50,7 +50,6 @@ class Part:
 
     @property
     def text(self) -> str:
-        """Return its text without markup."""
         return "".join(piece.text for piece in self.inner).strip()
 
     @property

@@ -55,8 +55,7 @@ class DocumentOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a person should check a translation, in the words of calls: its flags, such as "placeholder", and its finish
-    reason."""
+    """Why a person should check a translation: its flags, such as "placeholder", and its finish reason."""
 
     flags: tuple[str, ...] = ()
     finish_reason: str = STOP
@@ -115,7 +114,6 @@ class Slot:
 
     @property
     def texts(self) -> "Iterator[DocumentText]":
-        """Yield the text, and those of the inner slots."""
         yield self.text
         for each in self.inner:
             yield from each.texts

@@ -21,7 +21,7 @@ _HYPHENABLE = re.compile(r"[\w-]+")
 class Item:
     """A part of a paragraph, by itself: for text, `raw` is a run of it alone.
 
-    `kind` is `None` for what no text may move across. `field` is "begin", "separate" or "end" of a field, or
+    `kind` is `None` for a barrier: text never moves across it. `field` is "begin", "separate" or "end" of a field, or
     "instruction". It is from `start` to before `end` of the source; if that is within a run, `splits_before` and
     `splits_after` say so, and `properties` are the run's. One that `is_in_place` is never moved: `raw` and `raw_after`
     are written around it.
@@ -204,7 +204,7 @@ def joined(items: Sequence[Item]) -> list[Item]:
 
 
 def _formatting(index: int, item: Item) -> str | int:
-    """Return what neighbouring texts have in common that are written as one run; of anything else its own number."""
+    """Return the key by which neighbouring texts are joined into a run; anything else has its own, its index."""
     return item.properties if item.kind is Kind.TEXT else index
 
 

@@ -67,7 +67,6 @@ class Recoded:
         self.texts, self.notes, self.language = document.texts, document.notes, document.language
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """See `Document.written`."""
         text = self._document.written(translations, doubts).decode()
         try:
             return text.encode(self._encoding)

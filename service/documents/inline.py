@@ -71,7 +71,6 @@ class InlineText:
         self.text, self.mime_type = self._text_and_type()
 
     def document_text(self, place: str) -> DocumentText:
-        """Return the text as a translator gets it."""
         return DocumentText(self.text, self.mime_type, place)
 
     @property
@@ -172,7 +171,6 @@ class FormattedText:
         self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
 
     def runs(self, translation: str) -> Iterator[tuple[str, Piece]]:
-        """Yield the pieces of a translation, each with its formatting."""
         formats = [self._base]  # outside of all pairs, and in each that is open
         for piece in self.inline.pieces(translation):
             if piece.kind is Kind.OPEN:

@@ -85,7 +85,6 @@ class _Reader:
     entries: dict[str, set[str] | None] = field(default_factory=dict)
 
     def strings(self) -> Iterator[_String]:
-        """Yield the values that are strings."""
         position, expected = 0, _Expected.VALUE
         path: list[_Open] = []
         while match := _TOKEN.match(self.source, position):

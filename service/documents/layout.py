@@ -1,4 +1,4 @@
-"""What separates texts within a string: tabs, and beside markup also line ends, columns and the skeleton of ICU."""
+"""Splits a string at tabs; beside markup also at line ends, columns and the skeleton of ICU's messages."""
 
 import enum
 import re
@@ -81,10 +81,7 @@ class _State(enum.Enum):
 
 
 def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> Sequence[Piece]:
-    """Return the pieces with breaks for all of ICU's plurals and choices but the text of their branches.
-
-    If their brackets are not in pairs, the pieces stay as they are.
-    """
+    """Return the pieces with breaks for ICU's plurals and choices but their texts; as they are if malformed."""
     if not any(piece.kind is Kind.TEXT and _ICU.search(piece.text) for piece in pieces):
         return pieces
     path: list[_State] = []

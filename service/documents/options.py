@@ -1,5 +1,4 @@
-"""The options of a document, in one table: of it are made the flags of the command line, the fields of a form over HTTP
-and their description."""
+"""The options of a document, in one table, from which the command line's flags and the forms over HTTP are made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

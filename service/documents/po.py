@@ -187,10 +187,7 @@ def _read(data: bytes, options: DocumentOptions, *, is_template: bool) -> Docume
 
 
 def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
-    """Return the text of a file in the charset that its header names, and what encodes it.
-
-    A translation that the charset lacks signs for is encoded in UTF-8, and the header then names that.
-    """
+    """Return the text of a file in its header's charset, and what encodes it; in UTF-8 if the charset lacks signs."""
     found = _charset(data[:65_536].decode("latin-1"))  # which the header is in
     codec = "ascii" if found and found[1].upper() == _NO_CHARSET else codec_of(found[1]) if found else "utf-8"
     if codec == "ascii":
@@ -228,7 +225,6 @@ def _charset(text: str) -> re.Match[str] | None:
 
 
 def _of_header(source: str, header: Entry, target: str) -> Iterator[Edit]:
-    """Yield what a template lacks to be a catalogue."""
     from service.text.languages import canonical  # slow to import, and only templates need it
 
     start, end = header.forms[0].start, header.forms[0].end
@@ -269,7 +265,6 @@ def _written(string: ProgramString, ending: str, translation: str) -> str:
 def _mark(
     source: str, entry: Entry, ending: str, string: ProgramString, translation: str, doubt: Doubt | None
 ) -> Iterator[Edit]:
-    """Yield what makes an entry fuzzy if a person should check the translation."""
     if "fuzzy" in entry.flags or (doubt is None and string.is_ordered(translation)):
         return
     if entry.flags_end >= 0:

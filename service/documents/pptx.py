@@ -98,7 +98,7 @@ def _runs(source: XmlSource, paragraph: Element, a: str) -> Iterator[tuple[str |
 
 
 def _has_more(run: Element, a: str) -> bool:
-    """Return whether a run has something else than one that is written has."""
+    """Return whether a run has more than formatting and text, which is all that a written run has."""
     for child in run.children:
         if isinstance(child, str):
             if child.strip():

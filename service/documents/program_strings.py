@@ -31,7 +31,6 @@ class ProgramString:
         self._escaped = [sign for sign in kind.escaped if sign == "'" or not any(sign in text for text in texts)]
 
     def written(self, translation: str) -> str:
-        """Return what a file has for a translation."""
         pieces = self.inline.pieces(translation)
         if self._accelerator is not None:
             pieces = with_accelerator(pieces, self._accelerator)
@@ -90,7 +89,6 @@ class ProgramString:
 
 @functools.cache
 def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
-    """Return what is no text in strings of a kind; there are as many kinds as formats."""
     markup = (f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in STRING_KINDS.items())
     return re.compile("|".join((f"(?P<argument>{kind.pattern.pattern})", *markup)))
 

@@ -48,7 +48,6 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """Return the notes of a document and those on its translations."""
         notes = list(self._left_out)
         for number, kinds, problem in (
             (self._num_flagged, self._flags, "flagged"),
@@ -60,7 +59,6 @@ class Report:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """Return counts, the texts that a person should check, in order, and what was left as it is."""
         texts = [text for _, text in sorted(self._texts, key=lambda each: each[0])]
         return {
             "num_texts": self._num_texts,

@@ -1,7 +1,4 @@
-"""Tables: comma-separated values of any dialect (RFC 4180), and tab-separated ones.
-
-Columns are named by the first record, or by numbers from 1.
-"""
+"""Tables: comma- (RFC 4180, any dialect) and tab-separated values; columns by name, or by number from 1."""
 
 import csv
 import functools
@@ -39,7 +36,6 @@ class Cell:
     is_quoted: bool
 
     def text(self, source: str) -> str:
-        """Return what it says."""
         if self.is_quoted:
             return source[self.start + 1 : self.end - 1].replace('""', '"')
         return source[self.start : self.end]
@@ -54,7 +50,6 @@ class Record:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it is an empty line."""
         return len(self.cells) == 1 and self.cells[0].start == self.cells[0].end
 
 

@@ -177,7 +177,7 @@ class _Reader:
         return self._is_ours[element.start]
 
     def _name_language(self, source: Element) -> None:
-        """See that what names the language of the targets does so."""
+        """Have the element that names the languages name that of the targets, if it does not yet."""
         element, key = self._languages(source), "target-language" if self._is_first else "trgLang"
         if element is not None and self._options.target and key not in element.attributes:
             element.attributes[key] = self._options.target

@@ -29,7 +29,6 @@ class InlineReader:
         self.num_sub_flows = 0
 
     def string(self, source: Element) -> ProgramString:
-        """Return the text of a source or of its segments."""
         children = list(
             self._inline(source, _is_nested(source), keeps_lines=source.inherited("xml:space") == "preserve")
         )

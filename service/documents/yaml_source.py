@@ -110,7 +110,6 @@ class _Reader:
         self.has_nested_keys = False
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order."""
         if found := _OTHER_LINE_END.search(self._source):
             raise self._error(found.start(), "a line ends in another sign than a line feed; write it as an escape")
         try:

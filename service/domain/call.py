@@ -26,8 +26,7 @@ Origin = tuple[Hashable, ...]
 
 
 def origin_of_call(*caller: Hashable) -> Origin:
-    """Return the origin of a new call of a caller, given as its host and connection, for example, or as the name of its
-    key."""
+    """Return the origin of a new call of a caller, such as its host and connection, or the name of its key."""
     return (*caller, object())
 
 
@@ -137,7 +136,6 @@ class Call:
 
     @property
     def key_name(self) -> str:
-        """Return the name of the caller's API key; empty if none was required."""
         return self.caller.name if self.caller else ""
 
     @property
@@ -161,7 +159,6 @@ class Call:
             self.model, self.model_version = model, version
 
     def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
-        """Record when a phase began and ended."""
         self.intervals.append(_interval((phase, began_seconds, ended_seconds)))
 
     def another(self) -> "Call":

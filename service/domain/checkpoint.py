@@ -17,11 +17,7 @@ _current: ContextVar[Callable[[], None] | None] = ContextVar("checkpoint", defau
 
 
 def checkpoint() -> None:
-    """Yield to other work that should run first, if there is any.
-
-    Raises:
-        ServiceError: nobody waits for this work any more.
-    """
+    """Yield to other work that should run first; raise a `ServiceError` if nobody waits for this work any more."""
     passed = _current.get()
     if passed is not None:
         passed()

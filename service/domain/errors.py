@@ -129,7 +129,6 @@ class ServiceError(Exception):
 
     @property
     def redacted(self) -> str:
-        """Return the message without the caller's texts."""
         return self._message(shows_texts=False)
 
     @property

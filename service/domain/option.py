@@ -38,7 +38,6 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """Return the command line's spelling, such as `--beam-size`."""
         return f"--{self.name.replace('_', '-')}"
 
     def permits(self, value: float, high: float | None) -> bool:
@@ -57,7 +56,6 @@ class Option:
 
     @property
     def default_words(self) -> str:
-        """Return the default as text, such as `0.5`, `the model's` or `false`."""
         return self.default if isinstance(self.default, str) else _number(self.default)
 
 

@@ -245,11 +245,7 @@ class RequestedOptions:
     chosen: Mapping[str, Any] = field(hash=False)
 
     def __init__(self, **chosen: float | None) -> None:
-        """Take the options of `OPTIONS` as keywords; `None` means not set.
-
-        Raises:
-            TypeError: there is no option of that name.
-        """
+        """Take the options of `OPTIONS`, `None` if not set; raise `TypeError` if there is none of that name."""
         if unknown := chosen.keys() - OPTIONS.keys():
             raise TypeError(
                 f"no decoding option is called {', '.join(sorted(unknown))}; known are {', '.join(OPTIONS)}"

@@ -290,10 +290,7 @@ class TranslationResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An increment of a stream: `delta` continues the translation of the text `text_index`.
-
-    `translation` is the whole translation, set in the last event of each text.
-    """
+    """An increment of a stream: `delta` continues a text's translation; the last event of a text has all of it."""
 
     text_index: int
     delta: str

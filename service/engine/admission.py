@@ -139,9 +139,7 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Accept or reject the sequences of one call as a whole; `num_rows` is the average number of used rows per
-        worker.
-        """
+        """Accept or reject the sequences of one call as a whole; `num_rows` is the average of used rows per worker."""
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
@@ -211,7 +209,6 @@ class Admission:
         return sequences[0].num_slots * sum(tokens), max(tokens)
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
-        """Return the longest acceptable wait for a first slot."""
         if self._max_queue_seconds:
             return self._max_queue_seconds
         typical = self._costs.typical_tokens * self._costs.full_turn_seconds
@@ -226,8 +223,7 @@ class Admission:
         return max(rows * costs.seconds_per_row, longest * costs.turn_seconds(num_rows))
 
     def _has_room(self, num_free_slots: int) -> bool:
-        """Return whether a call would not wait, whosever turn comes first: `_seconds_for` is 0 even behind all others.
-        Most calls are answered by this."""
+        """Return whether a call would start at once: `_seconds_for` is 0 even behind all others. True of most calls."""
         queue = self._queue
         num_waiting = queue.num_waiting
         if not num_waiting:

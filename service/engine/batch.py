@@ -58,7 +58,6 @@ class SearchState:
 
     @classmethod
     def empty(cls, max_slots: int, kv_capacity: int) -> "SearchState":
-        """Return the state of `max_slots` free rows of `kv_capacity` tokens."""
         rows = np.zeros(max_slots, fused_io.ROW)
         rows["slot"] = np.arange(max_slots)
         raw_rows = rows.view(np.uint8).reshape(max_slots, -1)
@@ -78,7 +77,6 @@ class SearchState:
         )
 
     def begin(self, first: int, sequence: Sequence, decoder_start_id: int) -> None:
-        """Fill the rows of a sequence, from `first` on, for its first step."""
         rows, slots = self.rows, self.slots
         width, slot, forced = sequence.num_slots, slots.item(first), sequence.forced_ids
         own = slice(first, first + width)
@@ -93,7 +91,6 @@ class SearchState:
             self.output_ids[own, : len(forced)] = forced
 
     def output(self, row: int) -> tuple[int, ...]:
-        """Return the output tokens of a row."""
         start = row * self.output_ids.shape[1]
         return tuple(self.output_view[start : start + self.lengths[row]])
 
@@ -245,7 +242,6 @@ class Batch:
         return moves
 
     def check_integrity(self) -> None:
-        """Check that every live row has one owner, that owners know their rows, and that lengths are in range."""
         owned = [row for sequence in self._sequences for row in sequence.slots]
         expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")
         expect(self.num_rows <= self.max_slots, f"{self.num_rows} rows are live, there are {self.max_slots}")

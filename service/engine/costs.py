@@ -23,7 +23,6 @@ class Average:
         self._count = count
 
     def add(self, total: float, count: float) -> None:
-        """Record the measurement of `count` units."""
         if self.mean:
             total = min(total, _MOST * self.mean * count)
         self._total = _KEEP * self._total + total
@@ -67,12 +66,10 @@ class Costs:
         self._live_share.add(num_row_steps, num_rows * num_steps)
 
     def encoded(self, num_sources: int, num_padded_tokens: int, seconds: float) -> None:
-        """Record the duration of an encoder run."""
         self._source_seconds.add(seconds, num_sources)
         self._token_seconds.add(seconds, max(num_padded_tokens, 1))
 
     def ended(self, sequence: Sequence, num_output_tokens: int) -> None:
-        """Record that a sequence was decoded to its end."""
         num_output_tokens = max(num_output_tokens, 1)
         self._output_tokens.add(num_output_tokens, 1)
         self._output_share.add(num_output_tokens, len(sequence.source_ids))
@@ -93,7 +90,6 @@ class Costs:
         return self._output_tokens.mean or 1.0
 
     def expected_tokens(self, sequence: Sequence) -> float:
-        """Estimate the number of steps of a sequence."""
         by_length = len(sequence.source_ids) * (self._output_share.mean or 1.0)
         return min(max(by_length, 1.0), float(sequence.max_tokens))
 
@@ -116,11 +112,9 @@ class Costs:
 
     @property
     def full_turn_seconds(self) -> float:
-        """Return `turn_seconds` with all rows in use."""
         return self.turn_seconds(self.max_rows)
 
     @property
     def seconds_per_row(self) -> float:
-        """Return the time per row-step while all workers are full, which is how fast a queue gets shorter; 0 while
-        unknown."""
+        """Return the time per row-step while all workers are full: how fast a queue gets shorter; 0 while unknown."""
         return self.full_turn_seconds / (self.max_rows * self.num_workers * self._live_share.mean)

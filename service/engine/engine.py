@@ -106,7 +106,6 @@ class Engine:
     # From its start to its end.
 
     def start(self) -> None:
-        """Start the workers' threads. An engine starts once."""
         self.open()
         self._start_threads()
 
@@ -164,8 +163,7 @@ class Engine:
     def stop(self, timeout_seconds: float) -> bool:
         """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent.
 
-        Returns:
-            Whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
+        Return whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
         """
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._lock:

@@ -1,5 +1,4 @@
-"""A blocking interface to the engine: sequences in, hypotheses out. Used outside the server: by the exporter, a
-bundle's trials while it is loaded, benchmarks and tests."""
+"""A blocking interface to the engine, for the exporter, trials of bundles, benchmarks and tests."""
 
 import threading
 import time
@@ -46,7 +45,6 @@ class OfflineEngine:
         session_config: SessionConfig,
         on_turn: Callable[[TurnStats], None] | None = None,
     ) -> Self:
-        """Open a bundle's graphs."""
         return cls(open_runners(directory, manifest, config, session_config).runners, config, on_turn)
 
     def __enter__(self) -> Self:
@@ -60,10 +58,7 @@ class OfflineEngine:
             raise TimeoutError(f"A thread of the engine did not end within {LONGEST_SECONDS:g} s.")
 
     def submit(self, sequences: Sequence_[Sequence]) -> Future[list[Hypotheses]]:
-        """Start decoding sequences beside those that run; the future's result is each one's hypotheses, in order.
-
-        The result raises the `ServiceError` of the first sequence that failed.
-        """
+        """Start decoding; the future gets hypotheses in order, or the `ServiceError` of the first that failed."""
         future = self._results.expect(sequences)
         try:
             self._engine.submit(sequences)
@@ -77,7 +72,6 @@ class OfflineEngine:
         return self.submit(sequences).result(timeout_seconds)
 
     def decode(self, rows: Iterable[Row], options: DecodingOptions) -> list[Hypotheses]:
-        """Decode rows of (source ids, target prefix ids) with the same options, like `generate`."""
         return self.generate(sequences_of(rows, options))
 
 

@@ -26,7 +26,6 @@ class RequestQueue:
     def __init__(
         self, max_waiting: int, clock: Callable[[], float], rows_of: Callable[[Sequence], float] = lambda _: 0.0
     ) -> None:
-        """Use `rows_of` to estimate the number of row-steps of a sequence."""
         self._clock = clock
         self._rows_of = rows_of
         self.waiting = WaitingQueue(max_waiting)
@@ -45,7 +44,6 @@ class RequestQueue:
         return self.waiting.num_sequences
 
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Accept sequences: each will get its update."""
         for sequence in sequences:
             self.live.add(sequence)
             if sequence.deadline_seconds is not None:
@@ -54,7 +52,6 @@ class RequestQueue:
             self.waiting.admit([sequence])
 
     def start(self, sequences: Iterable[Sequence]) -> None:
-        """Record that sequences get slots."""
         for sequence in sequences:
             self.waiting.take([sequence])
             sequence.status = SequenceStatus.RUNNING
@@ -97,7 +94,6 @@ class RequestQueue:
             self._end(sequence, error=error)
 
     def take_updates(self) -> list[SequenceUpdate]:
-        """Return the updates since the last call."""
         updates, self.updates = self.updates, []
         return updates
 

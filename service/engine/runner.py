@@ -1,5 +1,4 @@
-"""The interface of the engine's computation: encodes new sequences, continues those of the batch by the search, stores
-each row's cache."""
+"""The interface of the engine's computation: encodes sources, continues rows by the search, stores caches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,8 +73,7 @@ class Runner(Protocol):
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which follow the live rows.
 
-        Returns:
-            Per job, whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
+        Return per job whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
         """
         ...
 

@@ -1,5 +1,4 @@
-"""How a worker advances its sequences: the search in C++ chooses tokens, and what it has done is read here, as
-sequences and hypotheses."""
+"""How a worker advances its sequences: the search in C++ chooses tokens, and what it has done is read here."""
 
 import dataclasses
 import math
@@ -82,7 +81,6 @@ class Search:
         return _certain_of_beams(self._batch, sequence, best)
 
     def check_integrity(self, running: Collection[Sequence]) -> None:
-        """Check that the rows of sequences that go on are running, and know their beams' rows in their order."""
         beam_rows = self._batch.state.rows["beam_rows"]
         for sequence in running:
             own = sequence.slots

@@ -96,10 +96,7 @@ class DecodedHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class SequenceProgress:
-    """The tokens of a running sequence that are already certain: its best hypothesis will begin with them.
-
-    Each message extends the one before.
-    """
+    """The tokens of a running sequence that are certain: its best hypothesis begins with them. They only grow."""
 
     sequence: Sequence
     token_ids: tuple[int, ...]
@@ -152,10 +149,7 @@ def stream_seed(seed: int, sample: int) -> int:
 
 
 def mixed(word: int) -> int:
-    """Return a word of 64 bits that depends on all bits of another.
-
-    Of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-    """
+    """Return a word of 64 bits that depends on all bits of another (SplitMix64: Steele, Lea, Flood 2014)."""
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
     word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK
     return word ^ (word >> 31)

@@ -54,7 +54,6 @@ class Turns:
     # For the engine: the first three with the lock held.
 
     def close(self, reason: str) -> None:
-        """Take no more work, and end the workers' loops."""
         self.closed = reason
         self._changed.notify_all()
 
@@ -69,7 +68,6 @@ class Turns:
         self._changed.notify_all()
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
-        """Give up sequences, in the next turn of any worker."""
         if self.queue.abort(sequences):
             for worker in self.workers:
                 worker.runner.interrupt()
@@ -102,16 +100,12 @@ class Turns:
         return plan is not None
 
     def has_work(self, worker: Worker) -> bool:
-        """Return whether a turn of this worker would have anything to do."""
         if worker.batch.num_rows or self.closed is not None or self.queue.aborted or worker.abandoned:
             return True
         return self.queue.num_waiting > 0 and self._share(worker) > 0
 
     def begin(self, worker: Worker) -> StepPlan | None:
-        """Process submissions and aborts, drop expired sequences, and choose which join; returns `None` when stopping.
-
-        Waits while there is nothing for this worker to do.
-        """
+        """Process aborts and deadlines, choose which sequences join; wait while idle; return `None` when stopping."""
         with self._lock:
             worker.turn_began = None
             while not self.has_work(worker):
@@ -144,7 +138,6 @@ class Turns:
     # Who joins, and how long the run lasts.
 
     def _plan(self, worker: Worker, now_seconds: float) -> StepPlan:
-        """Assign this worker's share of the waiting sequences to it, and plan its run."""
         queue, batch = self.queue, worker.batch
         num_waiting, num_free = queue.num_waiting, batch.num_free
         plan = StepPlan(())
@@ -189,7 +182,6 @@ class Turns:
     # What came of the run.
 
     def end(self, worker: Worker, turn: Turn) -> None:
-        """Record and report the results of a turn."""
         joined = turn.plan.admitted
         with self._lock:
             for sequence in joined:
@@ -223,7 +215,6 @@ class Turns:
         return seconds_since_arrival
 
     def _conclude(self, worker: Worker, turn: Turn) -> None:
-        """End the sequences that have left their rows."""
         for sequence, hypotheses in turn.result.finished:
             self._costs.ended(sequence, len(hypotheses[0].token_ids) + 1)
             if worker.release(sequence):

@@ -134,7 +134,6 @@ class WaitingQueue:
         self.expected_rows = self.expected_rows - sequence.expected_rows if self.num_sequences else 0.0  # drops errors
 
     def check_integrity(self) -> None:
-        """Check that the queue is within its bound, its counts are right, and each sequence is in its place."""
         waiting = []
         for priority, class_ in self._classes.items():
             found = class_.round.check_integrity()
@@ -271,7 +270,6 @@ class _Round:
         return found
 
     def _resized(self, before: int, after: int) -> None:
-        """Update the counts for a member whose number of sequences has changed."""
         self.size += after - before
         if after:
             self._sizes[after] = self._sizes.get(after, 0) + 1

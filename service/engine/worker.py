@@ -1,5 +1,4 @@
-"""A worker: one runner's rows and the thread that owns them. In each turn new sequences are encoded and join, all
-running ones advance, and those that end free their rows at once."""
+"""A worker: one runner's rows and their thread. In each turn sequences join, all advance, and ended ones leave."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -35,7 +34,6 @@ class Turn:
     def stats(
         self, busy_seconds: float, queue_seconds: Sequence_[float], first_token_seconds: Sequence_[float]
     ) -> TurnStats:
-        """Return the turn's statistics, with what the engine knows of it."""
         has_encoded, result = bool(self.plan.admitted), self.result
         return TurnStats(
             ended_seconds=self.stepped,
@@ -73,17 +71,14 @@ class Worker:
         self._checks_integrity = checks_integrity
 
     def assign(self, sequences: Iterable[Sequence]) -> None:
-        """Record sequences that join in the next turn."""
         self.assigned.update(sequences)
         self.watched.update((sequence, 0) for sequence in sequences if sequence.wants_progress)
 
     def abandon(self, sequence: Sequence) -> None:
-        """Record that a sequence assigned to this worker is no longer wanted."""
         self._unassign(sequence)
         self.abandoned.append(sequence)
 
     def remove_abandoned(self) -> None:
-        """Free the rows of abandoned sequences."""
         for sequence in self.abandoned:
             self.remove(sequence)
         self.abandoned.clear()
@@ -107,7 +102,6 @@ class Worker:
         return min(map(self._steps_to_first_token, unseen), default=None)
 
     def run(self, plan: StepPlan) -> Turn:
-        """Encode the sequences that join, and advance all rows."""
         began = self._clock()
         refused = self.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
@@ -116,7 +110,6 @@ class Worker:
         return Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
 
     def check_integrity(self, joining: Collection[Sequence] = ()) -> None:
-        """Check that the batch's sequences and those `joining` it are assigned to this worker, or abandoned."""
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
         expect(self.assigned.isdisjoint(self.abandoned), "an abandoned sequence is assigned to a worker")
         watching = {sequence for sequence in self.assigned if sequence.wants_progress}
@@ -129,7 +122,6 @@ class Worker:
         expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
     def count_failures(self, turn: Turn) -> None:
-        """Count consecutive failed turns, and fail when there are too many."""
         if turn.num_rows or turn.plan.admitted:
             has_run = turn.num_rows > 0 and not turn.result.has_run_failed
             self._num_failed_turns = 0 if has_run else self._num_failed_turns + 1
@@ -137,10 +129,7 @@ class Worker:
             raise RuntimeError(f"{self._num_failed_turns} turns in a row failed; the log says why")
 
     def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
-        """Encode sequences together and let them join; returns those that failed, already removed from the batch.
-
-        If the run fails as a whole, each sequence is tried alone, so that one bad input does not fail the others.
-        """
+        """Encode sequences, each alone if that fails as a whole; they join. Return those that failed, removed."""
         start_id = self.runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
         self._without_token.extend(sequences)
@@ -174,7 +163,6 @@ class Worker:
         return result
 
     def remove(self, sequence: Sequence) -> None:
-        """Free a running sequence's rows."""
         for move in self.batch.leave(sequence):
             self.runner.move(*move)
         if sequence in self._without_token:
@@ -183,7 +171,6 @@ class Worker:
             self.runner.idle()
 
     def check_rows(self) -> None:
-        """Check the batch, and that nothing is kept for sequences that have left it."""
         self.batch.check_integrity()
         running, lengths = set(self.batch.sequences), self.batch.lengths
         self.search.check_integrity(running)

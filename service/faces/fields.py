@@ -12,11 +12,7 @@ _MIME_TYPES = {mime_type.value: mime_type for mime_type in MimeType}
 
 
 def check_count(field: str, number: int, most: int, advice: str = SEVERAL_CALLS) -> None:
-    """Check how many entries a field has.
-
-    Raises:
-        TooMany: there are more than `most`.
-    """
+    """Raise `TooMany` if a field has more than `most` entries."""
     if number > most:
         raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)
 
@@ -32,11 +28,7 @@ def check_code(field: str, code: str) -> None:
 
 
 def mime_type_from(value: str) -> MimeType:
-    """Return the MIME type of that name; case does not matter.
-
-    Raises:
-        InvalidRequest: the name is unknown.
-    """
+    """Return the MIME type of that name, in any case; raise `InvalidRequest` if it is unknown."""
     mime_type = _MIME_TYPES.get(value.lower())
     if mime_type is None:
         raise InvalidRequest("{path} is {value}", Path("mime_type"), value=value, allowed=", ".join(_MIME_TYPES))

@@ -33,11 +33,7 @@ def without_mark(body: bytes) -> bytes:
 
 
 def check_encoding(body: bytes) -> None:
-    """Ensure that a body is UTF-8, as JSON between systems must be (RFC 8259 8.1).
-
-    Raises:
-        InvalidRequest: it is not; the message names the encoding, or the first byte that is wrong.
-    """
+    """Raise `InvalidRequest` if a body is not UTF-8, as JSON between systems must be (RFC 8259 8.1)."""
     for beginning, name in _OTHER_ENCODINGS:
         if beginning.match(body):
             raise InvalidRequest("the body is {encoding}", encoding=Public(name), allowed="UTF-8", advice=_ENCODE)
@@ -53,11 +49,7 @@ def check_encoding(body: bytes) -> None:
 
 
 def check_escapes(body: bytes) -> None:
-    """Ensure that no string of a body has half of a surrogate pair, such as what is left of an emoji that was cut.
-
-    Raises:
-        InvalidRequest: one has; the message names it.
-    """
+    """Raise `InvalidRequest` if a string of a body has half of a surrogate pair, such as of a cut emoji."""
     if not _ESCAPED_HALF.search(body):
         return
     try:
@@ -68,11 +60,7 @@ def check_escapes(body: bytes) -> None:
 
 
 def check_surrogates(document: Any) -> None:
-    """Ensure that no string of parsed JSON has half of a surrogate pair.
-
-    Raises:
-        InvalidRequest: one has; the message names it.
-    """
+    """Raise `InvalidRequest` if a string of parsed JSON has half of a surrogate pair; the message names it."""
     for path, text in _strings(document):
         if half := _HALF.search(text):
             raise InvalidRequest(

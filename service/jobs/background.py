@@ -55,7 +55,6 @@ class BackgroundWork:
         return task
 
     async def close(self) -> None:
-        """Cancel what still runs."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -67,13 +67,11 @@ class KeptDocument:
         return self._failure is None and not self.was_fetched
 
     def translated(self, translation: TranslatedDocument, now_seconds: float) -> None:
-        """Record that it has been translated, and is to be kept for `KEPT_SECONDS`."""
         self.num_characters = translation.num_characters
         self.num_bytes = len(translation.data)
         self.until_seconds = now_seconds + KEPT_SECONDS
 
     def failed(self, failure: ServiceError, now_seconds: float) -> None:
-        """Record why there is no translation, to be kept for as long."""
         self._failure = failure
         self.num_bytes = 0
         self.until_seconds = now_seconds + KEPT_SECONDS
@@ -141,9 +139,7 @@ class DocumentKeeper:
         self._kept: dict[str, KeptDocument] = {}
 
     async def add(self, api: str, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
-        """Return a new entry for a document of the current caller of this size, whose translation takes at most
-        `most_seconds`.
-        """
+        """Return a new entry for the current caller's document, whose translation takes at most `most_seconds`."""
         await self._remove_expired()
         kept = KeptDocument(api, owner, current_caller(), num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
         leaving = making_room(list(self._kept.values()), kept.caller, kept.num_bytes)
@@ -164,12 +160,10 @@ class DocumentKeeper:
         kept.translated(translation, self._clock())
 
     async def failed(self, kept: KeptDocument, failure: ServiceError) -> None:
-        """Keep why there is no translation."""
         kept.failed(failure, self._clock())
         await self._run(self._delete, [kept])
 
     async def find(self, api: str, document_id: str, owner: str = "") -> KeptDocument:
-        """Return an entry."""
         await self._remove_expired()
         kept = self._kept.get(document_id)
         if kept is None or (kept.api, kept.owner) != (api, owner):

@@ -78,9 +78,7 @@ class DocumentReaders:
         return head, chunks
 
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float, hold: Hold) -> bytes:
-        """Return a document that was read with the translations of its chunks, each `translated_chunk`. `hold` counts
-        it.
-        """
+        """Return a document with the translations of its chunks, each a `translated_chunk`. `hold` counts it."""
         order = self._order(upload, is_written=True)
         async with self._process(deadline_seconds) as process:
             await process.send((order, upload.data))
@@ -139,7 +137,6 @@ class _Process:
         self._sink, self._source = process.stdin, process.stdout
 
     async def send(self, frames: Iterable[bytes]) -> None:
-        """Send frames; large ones in pieces."""
         for frame in frames:
             self._sink.write(LENGTH.pack(len(frame)))
             for start in range(0, len(frame), PIECE_BYTES):
@@ -191,8 +188,7 @@ def _too_large() -> InvalidRequest:
 
 @asynccontextmanager
 async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
-    """Run a process without the environment of this one, and kill it at the end of the `with` block, when it has
-    nothing left to do."""
+    """Run a process without this one's environment; kill it at the end of the block, when its work is done."""
     # Where this package is, as it may be in the folder that the server was started in.
     root = FilePath(service.__file__).parent.parent
     env = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}

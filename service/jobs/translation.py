@@ -62,10 +62,7 @@ class DocumentTranslator:
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
-        """Translate a document as `request` asks, which has a deadline; texts and their types are the document's.
-
-        A language that is left out is detected once, from the beginning of the document.
-        """
+        """Translate a document, which has a deadline; a language that is left out is detected from its beginning."""
         self._translator.models()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
@@ -171,7 +168,6 @@ def is_of_document(error: ServiceError) -> bool:
 
 
 def _translated_name(name: str, target: str) -> str:
-    """Return the name of a translated document's file: that of the document, with the language before its ending."""
     path = PurePath(PurePath(name.replace("\\", "/")).name)
     stem = "".join(character for character in path.stem if character.isprintable())
     ending = f".{canonical(target)}{path.suffix.lower()}"

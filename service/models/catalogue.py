@@ -34,10 +34,7 @@ class Route:
 
 
 class PivotedPair(NamedTuple):
-    """A pair that no model has, the language by way of which two models translate it, and the second of them.
-
-    Codes are BCP 47.
-    """
+    """A pair that no model has, the pivot language, and the second of the two models. Codes are BCP 47."""
 
     source: str
     target: str

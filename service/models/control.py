@@ -29,7 +29,6 @@ class ModelControl:
         await self._in_turn(self._unload(name))
 
     async def states(self) -> list[ModelState]:
-        """Return the state of each version on disk or in memory."""
         return await self._fleet.states()
 
     def close(self) -> None:

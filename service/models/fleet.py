@@ -82,7 +82,6 @@ class Fleet:
 
     @property
     def num_refused(self) -> int:
-        """Return how many bundles and folders could not be loaded or read the last time."""
         return len(self._reasons) + len(self._faults)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
@@ -137,14 +136,12 @@ class Fleet:
         return ReloadOutcome.UNCHANGED if [model.bundle for model in self.models] == before else ReloadOutcome.CHANGED
 
     async def read(self) -> list[ModelDirectory]:
-        """Read what is on disk now, up to the maximum number of versions per model."""
         return await self._in_thread(lambda: read_models(self._path, self._max_versions))
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
         """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
 
-        Returns:
-            For each bundle that could not be loaded, the reason; the model's versions already served then stay.
+        Return the reason for each bundle that could not be loaded; the model's versions already served then stay.
         """
         for bundle in folder.bundles:
             self._refused.pop(bundle.directory, None)
@@ -159,12 +156,10 @@ class Fleet:
         await self._in_thread(give_back)
 
     async def restart(self, model: LoadedModel) -> None:
-        """Restart the engine of a model after a failure."""
         await self._in_thread(model.restart)
         self._listener.on_restarted(model)
 
     async def states(self) -> list[ModelState]:
-        """Return the state of each version on disk or in memory."""
         try:
             on_disk = await self._in_thread(lambda: read_models(self._path, sys.maxsize))
         except BundleError:  # nothing is there

@@ -56,7 +56,6 @@ class LanguagePairs:
         return min(found, key=lambda each: each.distance, default=None)
 
     def knows(self, code: str) -> bool:
-        """Return whether this language is translated, or translated into."""
         return bool(self._sources.find(code) or self._targets.find(code))
 
     def sources(self, target: str) -> list[str]:

@@ -36,7 +36,6 @@ class Duration:
     seconds: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one more occurrence."""
         self.count += 1
         self.seconds += seconds
 
@@ -63,15 +62,12 @@ class InferenceStatistics:
         self._steps: dict[int, Duration] = {}
 
     def call(self, num_texts: int) -> "TimedCall":
-        """Return a context manager that times a call, and counts it as succeeded or failed."""
         return TimedCall(self, num_texts)
 
     def took(self, phase: Phase, seconds: float) -> None:
-        """Record how long a call's texts took to tokenize, or its translations to detokenize."""
         (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
-        """Record the times of a call's decoded sequences."""
         arrived = admitted = math.inf
         finished = 0.0
         for update in updates:
@@ -192,7 +188,6 @@ class LoadedModel:
         self.engine.restart(lambda runners, config: self_test(self.bundle, self.pairs, self.tokenizer, runners, config))
 
     def options(self, requested: RequestedOptions) -> DecodingOptions:
-        """Return the options for a request that sets these."""
         key = tuple(requested.chosen.items())
         options = self._resolved.get(key)
         if options is None:

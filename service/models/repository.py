@@ -31,7 +31,6 @@ class FoundBundle:
 
     @property
     def num_bytes(self) -> int:
-        """Return how many bytes its files have."""
         files = (self.directory / name for name in self.manifest.checksums)
         return sum(file.stat().st_size for file in files if file.is_file())
 
@@ -51,7 +50,6 @@ class ModelDirectory:
 
     @property
     def name(self) -> str:
-        """Return the model's name: from its manifests or, if none can be read, from its folder."""
         return self.bundles[0].name if self.bundles else self.path.name
 
 

@@ -31,9 +31,7 @@ _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
 def run_trial(
     sequences: Sequence_[Sequence], runners: Sequence_[Runner], engine_config: EngineConfig, where: str
 ) -> list[Hypotheses]:
-    """Decode sequences to their ends; returns each one's hypotheses, in order. `engine_config`'s limits on waiting
-    don't apply.
-    """
+    """Decode sequences to their ends; return hypotheses in order. `engine_config`'s limits on waiting don't apply."""
     config = dataclasses.replace(
         engine_config,
         max_waiting=max(engine_config.max_waiting, len(sequences)),
@@ -56,10 +54,7 @@ def self_test(
     runners: Sequence_[Runner],
     engine_config: EngineConfig,
 ) -> None:
-    """Translate the golden sentences, all at once, and compare.
-
-    Tokenization must produce exactly the same ids; of the outputs, one in five may differ.
-    """
+    """Translate all golden sentences, and compare: the same token ids, and of five outputs one may differ."""
     manifest, where = bundle.manifest, bundle.directory
     pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
     for golden in manifest.golden:

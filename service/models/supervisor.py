@@ -59,7 +59,6 @@ class Backoff:
         self._num_failures += 1
 
     def restarted(self) -> None:
-        """Record that the thing works again, from now on."""
         self._works_since = self._clock()
 
 
@@ -93,7 +92,6 @@ class Supervisor:
         stuck_turn_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """End turns that take longer than `stuck_turn_seconds`."""
         self._fleet = fleet
         self._listener = listener
         self._stuck_turn_seconds = stuck_turn_seconds
@@ -108,7 +106,6 @@ class Supervisor:
         return self._is_recovering
 
     async def watch(self) -> None:
-        """Supervise the engines until one can't be recovered."""
         while not self._is_lost:
             self._look()
             pause_seconds = POLL_SECONDS if self._is_recovering else min(LOOK_SECONDS, self._stuck_turn_seconds / 4)

@@ -25,7 +25,6 @@ class AccessLog:
         self._with_texts = with_texts
 
     def finished(self, call: Call) -> None:
-        """Log a finished call, if it is chosen."""
         level = _LEVELS.get(call.code, logging.INFO)
         if level > logging.INFO or is_sampled(call.request_id, self._ratio):
             _LOG.log(level, "%s %s", call.method, call.code, extra={"fields": self._fields(call)})

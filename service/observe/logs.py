@@ -45,7 +45,6 @@ class _Formatter(logging.Formatter):
         self._shows_texts = shows_texts
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
-        """Return the fields of a line besides time, level, logger and message."""
         fields: dict[str, Any] = {}
         call = current_call()
         if call.request_id != NO_ID:
@@ -55,7 +54,6 @@ class _Formatter(logging.Formatter):
         return fields | getattr(record, "fields", {})
 
     def exception(self, record: logging.LogRecord) -> str:
-        """Return the traceback, or an empty string."""
         if not record.exc_info or record.exc_info[1] is None:
             return ""
         error = record.exc_info[1]

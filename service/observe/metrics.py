@@ -34,7 +34,6 @@ class VersionMetrics:
         self._target_length = registry.histograms["target_length_tokens"].labels(model, version)
 
     def answered(self, code: str, seconds: float) -> None:
-        """Count a call that ended with status `code`."""
         self._answers.labels(*self._labels, code).inc()
         self._answer_seconds.observe(seconds)
 
@@ -43,11 +42,9 @@ class VersionMetrics:
             self._flags[flag].inc()
 
     def ended(self, reason: FinishReason) -> None:
-        """Count the end of a sequence."""
         self._finish.labels(*self._labels, reason.value).inc()
 
     def translated(self, num_source_tokens: int, num_target_tokens: int) -> None:
-        """Observe the lengths of an answered sequence."""
         self._source_length.observe(num_source_tokens)
         self._target_length.observe(num_target_tokens)
 
@@ -126,11 +123,9 @@ class ModelMetrics:
         return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
 
     def took(self, phase: Phase, seconds: float) -> None:
-        """Observe how long tokenizing or detokenizing a call took."""
         self._observed["tokenize_seconds" if phase is Phase.TOKENIZE else "detokenize_seconds"].observe(seconds)
 
     def looked_up(self, num_hits: int, num_misses: int) -> None:
-        """Count a call's cache lookups."""
         self._lookups["hit"].inc(num_hits)
         self._lookups["miss"].inc(num_misses)
 
@@ -163,7 +158,6 @@ class ModelMetrics:
             observed["time_to_first_token_seconds"].observe(seconds)
 
     def finished(self, update: SequenceUpdate, version: VersionMetrics) -> None:
-        """Count a finished sequence of a version, whatever its outcome."""
         if update.finish_reason is not None:
             version.ended(update.finish_reason)
         if update.error is not None:
@@ -213,7 +207,6 @@ class Metrics:
         self._gauges["memory_limit_bytes"].set_function(memory_limit_bytes)  # each time: it may be changed meanwhile
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the text format requested by an HTTP `Accept` header, and its content type."""
         return self._registry.render(accept)
 
     def samples(self) -> Iterator[Sample]:
@@ -262,13 +255,11 @@ class Metrics:
             self._counters["key_tokens"].labels(name).inc(num_tokens)
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
-        """Set until when the certificate for new connections is valid, in Unix time."""
         if TLS_NOT_AFTER.name not in self._gauges:
             self._registry.add(TLS_NOT_AFTER)
         self._gauges[TLS_NOT_AFTER.name].set(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:
-        """Set the server's state."""
         self._gauges["ready"].set(ready)
         self._gauges["draining"].set(draining)
 
@@ -281,20 +272,15 @@ class Metrics:
         self._gauges["cache_bytes"].set_function(num_bytes)
 
     def memory_for_calls(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
-        """Set the limit and a callback for the bytes of messages and answers, called on each read of the metrics."""
         self._gauges["bytes_in_flight_max"].set(max_bytes)
         self._gauges["bytes_in_flight"].set_function(num_bytes)
 
     def watches_loop(self, num_tasks: Callable[[], int], silent_seconds: Callable[[], float]) -> None:
-        """Set callbacks for the number of event loop tasks, and for the time since the loop last ran.
-
-        They are called on each read of the metrics, on another thread.
-        """
+        """Set callbacks for the loop's tasks, and the time since it last ran; called on another thread when read."""
         self._gauges["event_loop_tasks"].set_function(num_tasks)
         self._gauges["event_loop_silence_seconds"].set_function(silent_seconds)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
-        """Include these metrics whenever the metrics are read."""
         self._registry.shows(foreign)
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
@@ -311,12 +297,10 @@ class Metrics:
         self._counters["reloads"].labels(outcome.value).inc()
 
     def load_failed(self, model: str) -> None:
-        """Count a bundle of this model that could not be loaded."""
         self._counters["model_load_failures"].labels(model).inc()
         self._forget_unless_loaded(model)
 
     def retired(self, model: str, version: str, engine: Engine) -> None:
-        """Remove the stopped engine of one version of a model."""
         is_replaced = any((each.model, each.version) == (model, version) for each in self._served)
         self.model(model).retired(engine, version, is_replaced=is_replaced)
         self._forget_unless_loaded(model)

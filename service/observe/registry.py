@@ -36,7 +36,6 @@ class Count:
         self.value += amount
 
     def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
-        """Yield the current values under these names."""
         yield Sample(f"{name}_total", labels, self.value)
         yield Sample(f"{name}_created", labels, self.created_seconds)
 
@@ -55,7 +54,6 @@ class Observations:
         self.created_seconds = time.time()
 
     def observe(self, value: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count a value; `exemplar` has the labels of the observation."""
         place = bisect_left(self._bounds, value)
         self._counts[place] += 1
         self._sum += value
@@ -68,7 +66,6 @@ class Observations:
         self._sum += value * count
 
     def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
-        """Yield the current values under these names."""
         total = 0
         for place, count in enumerate(self._counts.copy()):
             total += count
@@ -87,7 +84,6 @@ class Series(Collector, Generic[S]):
     """A metric's series by the values of its labels; without labels there is one series."""
 
     def __init__(self, metric: Metric, new: Callable[[], S]) -> None:
-        """Begin each series with what `new` returns."""
         self._metric = metric
         self._new: Callable[[], S] = new
         self._series: dict[tuple[str, ...], S] = {}
@@ -104,11 +100,9 @@ class Series(Collector, Generic[S]):
         return found
 
     def remove(self, *values: str) -> None:
-        """Remove the series of these values, if there is one."""
         self._series.pop(values, None)
 
     def remove_by_labels(self, labels: Mapping[str, str]) -> None:
-        """Remove all series with these labels."""
         for values in list(self._series):
             if labels.items() <= self._labels_of(values).items():
                 self.remove(*values)
@@ -161,7 +155,6 @@ class Registry:
                 self.gauges[metric.name] = gauge
 
     def remove(self, metric: Metric, labels: dict[str, str]) -> None:
-        """Remove all series of a metric with these labels."""
         match metric.kind:
             case Kind.COUNTER:
                 self.counters[metric.name].remove_by_labels(labels)

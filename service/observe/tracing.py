@@ -46,7 +46,6 @@ class Tracing:
         self._propagator = TraceContextTextMapPropagator()
 
     def begin(self, call: Call, metadata: Iterable[tuple[str, str | bytes]]) -> "CallSpan | None":
-        """Begin the span of a call with this metadata; return `None` if the call is not traced."""
         carrier = {key: value for key, value in metadata if key in _PROPAGATED and isinstance(value, str)}
         clock = _WallClock()
         attributes = {"rpc.method": call.method}
@@ -81,7 +80,6 @@ class CallSpan:
         self._clock = clock
 
     def end(self, call: Call) -> None:
-        """End the span, with the call's attributes and phases."""
         span = self._span
         span.set_attribute("rpc.response.status_code", call.code)
         span.set_attribute("dragoman.request_id", call.request_id)

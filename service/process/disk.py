@@ -62,7 +62,6 @@ class TemporaryFolder:
         self._descriptor = -1
 
     def path(self) -> Path:
-        """Return where it is."""
         with self._making:
             if self._path is None:
                 path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -75,7 +74,6 @@ class TemporaryFolder:
             return self._path
 
     def remove(self) -> None:
-        """Remove it with all that is in it, if it was made."""
         with self._making:
             if self._path is not None:
                 shutil.rmtree(self._path, ignore_errors=True)

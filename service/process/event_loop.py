@@ -62,7 +62,6 @@ class Deadline:
         self._due_seconds = min(self._loop.time() + seconds, self._end_seconds)
 
     def cancel(self) -> None:
-        """Call it no more."""
         self._due_seconds = math.inf
         if self._timer is not None:
             self._timer.cancel()

@@ -9,10 +9,7 @@ class PortError(Exception):
 
 
 def check_port(host: str, port: int, purpose: str, flag: str, *, is_shared: bool = False) -> None:
-    """Ensure that `host:port` is free at this moment, or `is_shared` (SO_REUSEPORT) by all that have it.
-
-    gRPC itself reports a taken port in several lines of its own log; this check runs first and reports it in one.
-    """
+    """Ensure that `host:port` is free or `is_shared`; the error is one line, where gRPC logs several."""
     try:
         with _bound(host, port, is_shared=is_shared) as probe:
             if not is_shared:  # else the kernel would give it connections

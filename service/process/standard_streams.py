@@ -31,7 +31,7 @@ def hold_numbers() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
+    """End the process now, whatever its threads do; flush standard error for half a second at most."""
     if isinstance(sys.stderr, QueuedText):
         sys.stderr.drain(0.5)
     os._exit(code)

@@ -76,12 +76,10 @@ class CallPorts:
         self._health.set_serving(is_serving)
 
     def check(self) -> None:
-        """Ensure that gRPC's port is free, or shared."""
         config = self._config
         check_port(config.host, config.port, "gRPC", "--port", is_shared=config.reuse_port)
 
     async def open(self) -> None:
-        """Open the ports."""
         address = join_address(self._config.host, self._config.port)
         try:
             if self._tls:

@@ -86,7 +86,6 @@ class ModelLoader:
         *,
         checks_integrity: bool,
     ) -> None:
-        """Take `failed` and `checks_integrity` as `models_of` does."""
         self._loop = loop
         self._metrics = metrics
         self._translator = translator
@@ -118,7 +117,7 @@ class ModelLoader:
         )
 
     def try_out(self, bundle: FoundBundle) -> None:
-        """See `service.models.trial`; called on a thread of the fleet."""
+        """Called on a thread of the fleet."""
         _LOG.info("trying %s", bundle.directory)
         try_out(bundle, self._engine_config, self._session_config)
 
@@ -127,7 +126,6 @@ class FleetBridge:
     """A `FleetListener`."""
 
     def __init__(self, metrics: Metrics, translator: Translator, pivot_languages: Sequence[str]) -> None:
-        """Take `pivot_languages` as `Catalogue` does."""
         self._metrics = metrics
         self._translator = translator
         self._pivot_languages = pivot_languages

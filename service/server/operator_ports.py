@@ -36,7 +36,6 @@ class OperatorPorts:
 
     @property
     def is_open(self) -> bool:
-        """Return whether any of the ports was opened."""
         return bool(self._listeners)
 
     def open(self) -> None:

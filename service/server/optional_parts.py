@@ -1,6 +1,4 @@
-"""What depends on the installation and the configuration: tracing, imported only where asked for; glossaries; ONNX
-Runtime's version.
-"""
+"""What depends on installation and configuration: tracing, glossaries, ONNX Runtime's version."""
 
 from importlib import metadata
 from typing import TYPE_CHECKING

@@ -21,7 +21,6 @@ class Reloader:
     """Reloads models and glossaries, one reload at a time."""
 
     def __init__(self, fleet: Fleet, glossaries: Glossaries, metrics: Metrics, *, is_explicit: bool) -> None:
-        """Take `is_explicit`: whether models are loaded by call only."""
         self._fleet = fleet
         self._glossaries = glossaries
         self._metrics = metrics
@@ -29,10 +28,7 @@ class Reloader:
         self._reloading = asyncio.Lock()
 
     async def reload(self) -> ReloadOutcome:
-        """Reload models and glossaries from disk; calls continue meanwhile, reloads run one at a time.
-
-        With explicit model control, only glossaries are reloaded.
-        """
+        """Reload models and glossaries, one reload at a time; with explicit model control, only glossaries."""
         async with self._reloading:
             if await asyncio.to_thread(self._glossaries.refresh):
                 _LOG.info("glossaries have changed")
@@ -47,7 +43,7 @@ class Reloader:
             return outcome
 
     async def follow(self, requested: asyncio.Event, every_seconds: float) -> None:
-        """Reload whenever `asked` is set, and every so many seconds unless they are 0."""
+        """Reload whenever `requested` is set, and every so many seconds unless they are 0."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(requested.wait(), every_seconds or None)

@@ -34,10 +34,7 @@ class Server:
     """One server process. All methods belong to the event loop's thread."""
 
     def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
-        """Build everything that needs no port; must be called on a running event loop.
-
-        `checks_integrity` makes the engines check their state, as defined by `EngineConfig`; for tests.
-        """
+        """Build everything that needs no port, on a running event loop; `checks_integrity` as in `EngineConfig`."""
         self.config = config
         self.has_failed = False  # an engine could not be restarted
         self._phase = Phase.LOADING
@@ -75,7 +72,6 @@ class Server:
 
     @property
     def num_refused(self) -> int:
-        """Return how many bundles could not be loaded."""
         return self._models.fleet.num_refused
 
     @property
@@ -134,7 +130,6 @@ class Server:
         self._watching = asyncio.create_task(self._supervisor.watch())
 
     async def load(self) -> None:
-        """Load, test and warm up the models, then serve those that can be."""
         await self._models.fleet.load(self.config.load_model if self.config.is_explicit else (ALL,))
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)

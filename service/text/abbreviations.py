@@ -53,7 +53,6 @@ class Abbreviations:
         return not is_short and word.isalpha() and word.islower() and word not in self.known and word[-3:] != "str"
 
     def starts_sentence(self, word: str) -> bool:
-        """Return whether a word is one that begins sentences."""
         word = word.lower().replace("’", "'")
         head, apostrophe, _ = word.partition("'")
         return word in self.starts or (bool(apostrophe) and (head + apostrophe in self.starts or head in self.starts))

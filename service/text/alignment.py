@@ -70,9 +70,7 @@ def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
 
 
 def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (target word, source word) of the words that must be the same and occur once on each side: numbers, names
-    and reserved symbols.
-    """
+    """Return (target word, source word) of numbers, names and reserved symbols that occur once on each side."""
     source_counts, target_counts = Counter(in_source), Counter(in_target)
     return [
         (at_target, in_source.index(word))

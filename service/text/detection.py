@@ -51,10 +51,7 @@ _LOADING = threading.Lock()
 
 
 class LanguageDetector:
-    """Language detector. Thread-safe.
-
-    The model, which is slow to load, is loaded for the first text that needs it, once per process.
-    """
+    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed."""
 
     def __init__(self, candidates: Iterable[str] | None = None) -> None:
         """Set the codes to choose from; by default all languages that the model knows."""
@@ -203,7 +200,6 @@ def _shares(text: str, labels: Mapping[str, str | None]) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _label(code: str) -> str | None:
-    """Return the model's label for a language; `None` if it does not know the language."""
     found = _labels().find(language_of(code))
     return found[0].code if found else None
 

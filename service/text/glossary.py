@@ -207,7 +207,6 @@ class Glossaries:
         return next(alike, None)
 
     def get(self, name: str, source_language_code: str, target_language_code: str) -> Glossary:
-        """Return the glossary that a call names, for its languages."""
         found = self.find(name, source_language_code, target_language_code)
         if found is not None:
             return found

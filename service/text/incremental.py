@@ -76,7 +76,6 @@ def _end_of_words(text: str, emitted: int) -> int:
 
 
 def _may_split(text: str, place: int) -> bool:
-    """Return whether a text may be split here: not after a space, and not before a mark of the previous character."""
     before, after = text[place - 1], text[place]
     is_joined = before in _JOINERS or after in _JOINERS or unicodedata.category(after).startswith("M")
     return not is_joined and not before.isspace()

@@ -51,10 +51,7 @@ def is_language(code: str) -> bool:
 
 
 def in_message(code: str) -> str:
-    """Return a code for use in an error: shown to operators too if it has at most a language, a script and a region.
-
-    A longer one may contain the caller's own text.
-    """
+    """Return a code for an error, shown to operators too unless it may contain the caller's own text."""
     return Public(repr(code)) if _PLAIN.fullmatch(code) else code
 
 

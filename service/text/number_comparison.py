@@ -263,7 +263,6 @@ class _Parts:
         return is_there
 
     def left(self) -> list[tuple[Span, str]]:
-        """Return the parts that were not taken, in order."""
         return sorted((place, digits) for (_, digits), places in self._places.items() for place in places)
 
 

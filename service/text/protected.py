@@ -18,10 +18,7 @@ _MOST_BRACKETS = 2  # around a placeholder
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A part of a source, its required translation, and the flag to set if its position was guessed.
-
-    One that `is_apart` is between segments.
-    """
+    """A part of a source, its target, and the flag if its place is guessed; `is_apart`: it is between segments."""
 
     start: int
     end: int
@@ -54,7 +51,6 @@ def with_unknown(spans: Sequence[Protected], unknown: Sequence[Span], text: str)
 
 
 def _unknown(text: str, start: int, end: int) -> list[Protected]:
-    """Return a part that is kept unchanged, if it is more than white space."""
     return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
 
 

@@ -196,10 +196,7 @@ class PositionGuesses:
         self._taken = sorted(span for span in taken if span.start < span.end)
 
     def aligned(self, source_start: int, source_end: int, *, is_exclusive: bool = False) -> Span | None:
-        """Return the whole words aligned to a part of the source: the longest run of them that is free.
-
-        If the part `is_exclusive`, words that are also aligned to another part are excluded.
-        """
+        """Return the longest free run of whole words aligned to a part; if it `is_exclusive`, to it alone."""
         parts = sorted(
             Span(part.target_start, part.target_end)
             for part in self._alignment

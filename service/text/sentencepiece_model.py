@@ -24,7 +24,6 @@ class SentencePieceModel:
     """Converts texts to pieces and back; encoding and decoding release the GIL."""
 
     def __init__(self, file: Path) -> None:
-        """Load a `.model` or `.spm` file."""
         try:
             self._processor = sentencepiece.SentencePieceProcessor()
             self._processor.LoadFromSerializedProto(file.read_bytes())
@@ -60,13 +59,9 @@ class SentencePieceModel:
 
 
 class SentencePieceTokenizer:
-    """A SentencePiece model whose ids are the Transformer's.
-
-    No text is encoded to a special token: SentencePiece never matches control pieces in texts.
-    """
+    """A SentencePiece model with the Transformer's ids; texts never match control pieces, so no special tokens."""
 
     def __init__(self, file: Path) -> None:
-        """Load a model file."""
         self._model = SentencePieceModel(file)
         self.unk_id = self._model.unk_id  # which a model with byte fallback never produces
 

@@ -93,10 +93,7 @@ class Restored:
     spans: tuple[Protected, ...]
 
     def alignment(self, alignment: Iterable[AlignedSpan]) -> tuple[AlignedSpan, ...]:
-        """Convert an alignment of the model's input and output into one of the original source and `text`.
-
-        A protected part is aligned to its target only.
-        """
+        """Convert an alignment of the model's input and output; a protected part is aligned to its target only."""
         aligned = [
             AlignedSpan(span.start, span.end, *place) for span, place in zip(self.spans, self.places, strict=True)
         ]

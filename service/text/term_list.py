@@ -12,9 +12,7 @@ _ERRORS = "surrogatepass"  # callers' terms may have lone surrogates
 
 
 class TermList(Sequence[Term]):
-    """A sequence of terms, each of which is made when it is asked for: as objects they take up to 30 times the bytes of
-    their file.
-    """
+    """A sequence of terms, made when they are asked for: as objects they take up to 30 times the bytes of a file."""
 
     __slots__ = ("_records", "_starts")
 
@@ -37,7 +35,6 @@ class TermList(Sequence[Term]):
     def __getitem__(self, index: slice) -> Sequence[Term]: ...
 
     def __getitem__(self, index: int | slice) -> Term | Sequence[Term]:
-        """Return one term, or several."""
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
         place = index if index >= 0 else index + len(self)
@@ -46,12 +43,10 @@ class TermList(Sequence[Term]):
         return _term(self._record(place))
 
     def source(self, index: int) -> str:
-        """Return the source of a term."""
         record = self._record(index)
         return record.removesuffix(_IS_CASE_SENSITIVE).partition(_TARGET)[0].decode("utf-8", _ERRORS)
 
     def numbers(self, *, is_case_sensitive: bool) -> Iterator[int]:
-        """Yield the indices of the terms that are, or are not, case-sensitive."""
         mark = _IS_CASE_SENSITIVE[0]
         for index in range(len(self)):
             end = self._starts[index + 1]

@@ -96,7 +96,6 @@ class FirstParts:
     """A filter of the texts that terms begin with: nearly all others are told apart, many at a time (Bloom, 1970)."""
 
     def __init__(self, hashes: Hashes) -> None:
-        """Let texts with these `hashes_of` pass."""
         num_bits = max(_FEWEST_BITS, 1 << (_BITS_PER_PART * len(hashes)).bit_length())
         self._mask = num_bits - 1
         self._are_there = np.zeros(num_bits, np.bool_)
@@ -139,10 +138,7 @@ class TermIndex:
     """Terms indexed by prefix: built once for each glossary, in time linear in the length of its terms."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
-        """Index terms; of those that match the same words, a case-sensitive one wins, else the first.
-
-        Passes checkpoints.
-        """
+        """Index terms: of equal ones a case-sensitive one wins, else the first. Passes checkpoints."""
         self._terms = terms if isinstance(terms, TermList) else TermList(terms)
         self._exact = TermTable(self._sources(is_case_sensitive=True), self.source)
         self._in_any_case = TermTable(
@@ -256,9 +252,7 @@ def capitalized(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return the text in lower case, with the same length; both lower-case sigmas become one, as their capital is the
-    same.
-    """
+    """Return the text in lower case, with the same length; both lower-case sigmas become one, as in capitals."""
     small = text.lower()
     if len(small) != len(text):
         small = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

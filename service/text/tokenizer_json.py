@@ -21,7 +21,6 @@ class JsonTokenizer:
     """
 
     def __init__(self, file: Path) -> None:
-        """Load the file."""
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(file.read_bytes())
             self._tokenizer.no_truncation()

@@ -40,22 +40,15 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return ids of the text's pieces, without prefix and end-of-sentence id; may be empty if nothing in it is
-        visible.
-        """
+        """Return ids of a text's pieces, without prefix and end-of-sentence id; empty if nothing in it is visible."""
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Return the text of pieces. Special ids, and ids beyond the vocabulary, which pad the output layer, have no
-        text.
-        """
+        """Return the text of pieces. Special ids, and those that pad the output layer, have no text."""
         ...
 
     def encode_target(self, text: str) -> list[int]:
-        """Return the ids that a translation beginning with a text begins with, in the pieces that `decode` reads.
-
-        Text without a piece is omitted.
-        """
+        """Return the ids that a translation begins with, in the pieces that `decode` reads; omit text without one."""
         ...
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
@@ -95,10 +88,7 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
 
 
 def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:
-    """Return the tokenizer of one pair: a model's own, but for kinds that read and write each language in another way.
-
-    It is always the same for the same tokenizer and languages.
-    """
+    """Return the tokenizer of a pair, always the same one: the model's own, unless its kind has one for each."""
     if isinstance(tokenizer, IndicTokenizer):
         return tokenizer.of(pair.source_language_code, pair.target_language_code)
     return tokenizer
@@ -133,9 +123,7 @@ class _TwoSided:
 
 
 class _Cleaned:
-    """Removes spaces before punctuation and in English contractions from translations, as an option of transformers
-    does.
-    """
+    """Removes spaces before punctuation and in English contractions, as an option of transformers does."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -155,10 +143,7 @@ class _Cleaned:
 
 
 def clean_up_spaces(text: str) -> str:
-    """Return the text as transformers' `clean_up_tokenization_spaces` does, which some checkpoints require.
-
-    Only spaces are removed.
-    """
+    """Remove spaces as transformers' `clean_up_tokenization_spaces` does, which some checkpoints require."""
     for spaced, clean in _REPLACEMENTS:
         text = text.replace(spaced, clean)
     return text

@@ -116,7 +116,6 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _joined(text: str, spans: Iterable[Span]) -> list[Span]:
-    """Merge sorted spans that are separated only by white space."""
     joined: list[Span] = []
     for span in spans:
         if joined and (span.start <= joined[-1].end or all(map(_is_invisible, text[joined[-1].end : span.start]))):

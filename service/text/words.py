@@ -82,7 +82,6 @@ def is_word(word: str) -> bool:
 
 
 def _parts(text: str, start: int, end: int, cuts: set[int]) -> Iterator[TokenSpan]:
-    """Yield the words of a run without white space."""
     first, last = start, end
     while first < end and _is_mark(text[first]):
         first += 1

@@ -68,7 +68,6 @@ def _joined_hypothesis(planned: PlannedText, candidates: Sequence[Candidates], r
 
 
 def _is_whole(planned: PlannedText) -> bool:
-    """Return whether a text is one segment from its beginning to its end."""
     if planned.html is not None or len(planned.passages) != 1 or planned.passages[0].offsets is not None:
         return False
     segments = planned.passages[0].segments
@@ -76,7 +75,6 @@ def _is_whole(planned: PlannedText) -> bool:
 
 
 def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_alignment: bool) -> Translation:
-    """Return the answer to a text that is one segment with one candidate."""
     alignment = chosen.alignment if with_alignment else ()
     size.add(len(chosen.text), 1 + len(alignment))
     [planned_segment] = planned.passages[0].segments

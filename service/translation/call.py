@@ -163,7 +163,6 @@ class TranslationCall:
         return replace(translation, pivot_language_code=self._pivot_language_code)
 
     def translations(self, candidates: Mapping[int, Candidates]) -> tuple[Translation, ...]:
-        """Return the answers to all texts; `candidates` are by segment number."""
         return tuple(self.translation(index, candidates) for index in range(len(self.texts)))
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
@@ -177,7 +176,6 @@ class TranslationCall:
         return next((each for each in own if self.segments[each].source_ids), None) == number
 
     def streams(self) -> list[TextStream]:
-        """Return a stream for each text."""
         formats = self.request.preserve_formatting
         return [TextStream(text, self._tokenizer, preserves_formatting=formats) for text in self.texts]
 

@@ -78,7 +78,6 @@ class AnswerSize:
     """Counter of an answer's size in one processing step. Each step has its own counter of the same contents."""
 
     def __init__(self, max_characters: int, num_hypotheses: int = 1) -> None:
-        """Multiply the counted characters by `num_hypotheses`."""
         self._max_characters = max_characters
         self._num_hypotheses = num_hypotheses
         self.num_characters = 0  # counted so far

@@ -77,7 +77,6 @@ class _Work:
         return lambda: self._report(result, None)
 
     def failed(self, error: BaseException) -> Callable[[], None]:
-        """Return a function that reports the error to the event loop."""
         return lambda: self._report(None, error)
 
     def _report(self, result: Any, error: BaseException | None) -> None:
@@ -90,8 +89,7 @@ class ComputePool:
     """Runs functions that pass checkpoints. Call `run` on the event loop's thread only."""
 
     def __init__(self) -> None:
-        """Start all threads: one started lazily might die for lack of memory before it signals that it runs, and the
-        event loop would wait for it forever."""
+        """Start all threads now: one started lazily might die for lack of memory, and the loop wait for it forever."""
         self._lock = threading.Lock()
         self._waiting: list[_Work] = []  # for a turn; some of it has begun and holds a thread
         self._running: _Work | None = None
@@ -159,7 +157,6 @@ class ComputePool:
                 self._waiting.remove(work)
 
     def _serve(self) -> None:
-        """Run work until the pool is closed, on each thread."""
         lower_priority()
         show_thread_name()
         while (work := self._begun.get()) is not None:
@@ -210,7 +207,6 @@ class ComputePool:
             return True
 
     def _let_go(self, work: _Work) -> None:
-        """End the turn, and release the thread."""
         with self._lock:
             self._count(work, time.monotonic())
             self._num_idle += 1
@@ -264,7 +260,6 @@ class ComputePool:
         return min(self._used.values(), default=0.0)
 
     def _count(self, work: _Work, now: float) -> None:
-        """Add the time of the turn so far."""
         seconds, work.resumed = now - work.resumed, now
         work.used += seconds
         self._used[work.caller] += seconds

@@ -52,9 +52,7 @@ class SegmentDecoder:
         segments: Mapping[int, PlannedSegment],
         given: Mapping[int, Decoded] = MappingProxyType({}),
     ) -> dict[int, Decoded]:
-        """Return the decoded hypotheses of some segments of the call, by number; none for those no model reads.
-
-        Those of the segments in `given` are known.
+        """Return the decoded hypotheses of some segments, by number; none for those no model reads; `given` are known.
 
         Cancelling this coroutine aborts the call's sequences in the engine.
         """
@@ -170,7 +168,6 @@ def _groups(
     *,
     wants_progress: bool = False,
 ) -> dict[int, list[Sequence]]:
-    """Return the sequences of each segment that is not known yet, by number."""
     return {
         number: call.sequences(segment, wants_progress=wants_progress)
         for number, segment in segments.items()
@@ -183,7 +180,6 @@ def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
 
 
 def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
-    """Charge the caller for a sequence's tokens since the last charge."""
     num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
     current_call().charge(num_tokens - charged[news.sequence])
     charged[news.sequence] = num_tokens

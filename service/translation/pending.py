@@ -49,7 +49,6 @@ class PendingCall:
         return list(self._news.values())
 
     def unfinished(self) -> list[Sequence]:
-        """Return the sequences that have not finished yet."""
         return [sequence for sequence in self.sequences if sequence not in self._updates]
 
     @property
@@ -60,7 +59,6 @@ class PendingCall:
         return max([update.finished_seconds for update in self._updates.values()], default=None)
 
     def accept(self, update: SequenceUpdate) -> None:
-        """Handle one sequence's terminal update."""
         self._updates[update.sequence] = update
         if update.error is None:  # else keep its progress, which may still be unread
             self.notify(update)
@@ -74,7 +72,6 @@ class PendingCall:
             self._done.set_result(None)
 
     def notify(self, news: SequenceProgress | SequenceUpdate) -> None:
-        """Handle one sequence's progress, or its end."""
         if self._wants_news:
             self._news[news.sequence] = news
             self._has_news.set()
@@ -90,8 +87,7 @@ class PendingCalls:
         return len(self._calls)
 
     def open(self, sequences: Sequence_[Sequence], *, wants_news: bool = True) -> PendingCall:
-        """Expect updates of `sequences`; must be called before they are submitted. `wants_news` if somebody reads
-        `news` or `unread`."""
+        """Expect updates of `sequences`, before they are submitted; with `wants_news`, somebody reads news of them."""
         call = PendingCall(sequences, wants_news=wants_news)
         self._calls.update(dict.fromkeys(sequences, call))
         return call
@@ -102,7 +98,6 @@ class PendingCalls:
             self._calls.pop(sequence, None)
 
     def deliver(self, updates: Iterable[SequenceUpdate], progress: Iterable[SequenceProgress] = ()) -> None:
-        """Pass each update to the call waiting for it, if any."""
         for each in progress:
             call = self._calls.get(each.sequence)
             if call is not None:

@@ -116,7 +116,6 @@ class Pivoter:
     def __init__(
         self, decoder: SegmentDecoder, steps: Steps, translate_leg: TranslateLeg, stream_leg: StreamLeg
     ) -> None:
-        """The second leg is translated by the functions that translate a call of one leg."""
         self._decoder = decoder
         self._steps = steps
         self._translate_leg = translate_leg

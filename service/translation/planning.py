@@ -128,8 +128,7 @@ class Planner:
         )
 
     def _simple(self, text: str) -> PlannedSegment | None:
-        """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
-        hold."""
+        """Return the only segment of a simple sentence; `None` if a text must be cut, or searched for what to keep."""
         request = self._request
         is_general = self._terms or request.target_prefixes or request.placeholders
         if len(text) > self._max_read_characters or is_general or not is_simple_sentence(text):

@@ -64,5 +64,4 @@ class PlannedText:
 
     @property
     def segments(self) -> Iterator[PlannedSegment]:
-        """Return the segments of all passages, in order."""
         return (segment for passage in self.passages for segment in passage.segments)

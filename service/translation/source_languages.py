@@ -44,7 +44,6 @@ class Part:
     is_kept: bool = False
 
     def place(self, index: int) -> int:
-        """Return the index in the whole request of the part's text at `index`."""
         return self.indices[index] if self.indices else index
 
     def name_in_whole(self, error: InvalidRequest) -> None:
@@ -63,10 +62,7 @@ def detect_languages(texts: Sequence[str], mime_type: MimeType) -> list[tuple[De
 
 
 def parts_by_detection(request: TranslationRequest, sources: Sequence[str]) -> list[Part]:
-    """Split a request by its texts' languages: `parts_by_language`. Passes checkpoints.
-
-    `sources` are the languages that can be translated into the target.
-    """
+    """Split a request by its texts' languages (`parts_by_language`). Passes checkpoints."""
     detector = source_detector(tuple(sources), request.target_language_code)
     read = read_texts(request.texts, request.mime_type)
     codes = [detector.detect(each.plain) for each in paced(read, every=4)]

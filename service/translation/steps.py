@@ -36,7 +36,6 @@ class Steps:
         self._pool.close()
 
     async def plan(self, call: TranslationCall) -> None:
-        """Cut the call's texts into segments."""
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
@@ -49,7 +48,6 @@ class Steps:
         decoded: Mapping[int, Decoded],
         size: AnswerSize | None = None,
     ) -> dict[int, Candidates]:
-        """Return the candidates of decoded segments, by number; `size` counts them, by default the call's."""
         began = time.monotonic()
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         # Aligning words takes long, and may run a graph.
@@ -63,7 +61,6 @@ class Steps:
         return candidates
 
     async def assemble(self, call: TranslationCall, work: Callable[[], T]) -> T:
-        """Return the result of `work` on restored segments of the call."""
         if call.is_small:
             return work()
         return await self.run(work, call.num_characters, call.request.deadline_seconds)
@@ -74,7 +71,6 @@ class Steps:
         return await self._pool.run(work, size, deadline_seconds, caller)
 
     def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
-        """Record a phase that has just ended, in the current call, the metrics and the statistics."""
         ended_seconds = time.monotonic()
         current_call().took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)

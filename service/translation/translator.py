@@ -63,7 +63,6 @@ class Translator:
         limits: CallLimits,
         placeholders: tuple[OwnPlaceholder, ...] = (),
     ) -> None:
-        """Apply `limits` to every call, and keep `placeholders` unchanged in all texts."""
         self._placeholders = placeholders
         self.glossaries = glossaries
         self.limits = limits  # of every call
@@ -75,12 +74,10 @@ class Translator:
         self._pivoter = Pivoter(self._decoder, self._steps, self._translate_leg, self._stream_leg)
 
     def serve(self, catalogue: Catalogue) -> None:
-        """Translate with these models from now on."""
         self._catalogue = catalogue
         self._is_loading = False
 
     def close(self) -> None:
-        """End all computations without waiting for them."""
         self._steps.close()
 
     @property
@@ -94,12 +91,10 @@ class Translator:
         return self._catalogue.models()
 
     def catalogue(self) -> Catalogue:
-        """Return the served models with what they translate together."""
         self.models()
         return self._catalogue
 
     def model(self, name: str, version: str) -> LoadedModel:
-        """Return the model of this name; its highest version if `version` is empty."""
         self.models()
         return self._catalogue.find(name, version)
 
@@ -128,10 +123,7 @@ class Translator:
         return overload
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
-        """Translate every text of the request, or fail as a whole.
-
-        Cancelling this coroutine aborts the request's sequences in the engine.
-        """
+        """Translate every text, or fail as a whole. Cancelling this aborts the request's sequences in the engine."""
         request = self._completed(request)
         parts = await self._parts(request)
         if len(parts) == 1:
@@ -165,7 +157,6 @@ class Translator:
                     yield event
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Check all texts of a call that is split into several translations."""
         check_texts(texts, self.limits.max_characters)
 
     async def detect(
@@ -179,17 +170,12 @@ class Translator:
         return await self._steps.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def source_of(self, request: TranslationRequest) -> str:
-        """Return the language of a request's only text, one that can be translated into its target or the target's;
-        empty if it has no letters.
-        """
+        """Return the language of a request's only text: its target's, or one translated into it; empty if none."""
         parts = await self._parts(request)
         return parts[0].detected_language_code if parts else ""
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
-        """Return the result of `build` for `num_entries` segments and alignment links of an answer.
-
-        With many entries it runs on another thread. It must pass checkpoints.
-        """
+        """Return the result of `build`, which passes checkpoints; on another thread for many segments and links."""
         if num_entries <= MAX_INLINE_ENTRIES:
             return build()
         return await self._steps.run(build, num_entries)
@@ -199,8 +185,7 @@ class Translator:
         return replace(request, placeholders=(*request.placeholders, *own)) if own else request
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
-        """Check a request and split it by source language: the one given by the caller, or the one detected for each
-        text."""
+        """Check a request and split it by source language: the one that is given, or each text's, detected."""
         self.models()
         check_request(request, self.limits.max_characters)
         if request.source_language_code:
@@ -212,8 +197,7 @@ class Translator:
 
     @contextmanager
     def _route_for(self, part: Part) -> Iterator[Route]:
-        """Keep a part's models loaded through the `with` block, even if they are replaced meanwhile, and count the
-        call."""
+        """Keep a part's models loaded through the block, even if they are replaced meanwhile, and count the call."""
         try:
             requested = part.request
             codes = requested.source_language_code, requested.target_language_code
@@ -231,7 +215,6 @@ class Translator:
             raise
 
     async def _unchanged(self, part: Part) -> tuple[Translation, ...]:
-        """Return the answers to texts that are not to be translated."""
         request = part.request
         if part.documents or request.mime_type is MimeType.PLAIN:
             return unchanged(part)
@@ -239,7 +222,6 @@ class Translator:
         return await self._steps.run(work, sum(map(len, request.texts)), request.deadline_seconds)
 
     async def _translate(self, part: Part) -> TranslationResult:
-        """Translate the texts of one language: plan, decode, restore, mend, assemble."""
         with self._route_for(part) as route:
             model = route.writer
             if not route.legs:
@@ -284,7 +266,7 @@ class Translator:
     async def _translate_leg(self, call: TranslationCall) -> dict[int, Candidates]:
         """Return the candidates of each segment of a planned call, by number.
 
-        Segments with numbers go first and by themselves: what is decoded again is decoded beside the others.
+        Segments with numbers go first and by themselves, so that retries overlap with the rest.
         """
         checked = {number: segment for number, segment in call.segments.items() if segment.has_numbers}
         if not 0 < len(checked) < len(call.segments):
@@ -368,7 +350,6 @@ class Translator:
             self._count(current_call(), model, request.texts, in_order)
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
-        """Return a model that can translate into the request's target."""
         requested = (request.model, request.model_version)
         sources = self._catalogue.sources(*requested, request.target_language_code)
         return self._catalogue.resolve(*requested, sources[0], request.target_language_code).writer

@@ -41,7 +41,6 @@ class Variable:
         return np.require(stored, requirements=["C", "A"])
 
     def same(self, other: "Variable") -> bool:
-        """Return whether two variables hold the same bytes."""
         return self is other or (self.kind, self.shape, self.data) == (other.kind, other.shape, other.data)
 
 
@@ -75,7 +74,6 @@ class ModelFile:
         return values
 
     def number(self, name: str) -> float | None:
-        """Return a variable that is one number; `None` if there is none of this name."""
         variable = self.variables.get(name)
         if variable is None:
             return None
@@ -84,7 +82,6 @@ class ModelFile:
         return float(variable.array().reshape(()))
 
     def text(self, name: str) -> str | None:
-        """Return a variable that is a text; `None` if there is none of this name."""
         variable = self.variables.get(name)
         try:
             return None if variable is None else bytes(variable.data).decode()

@@ -21,7 +21,6 @@ class ModelFiles:
 
     @property
     def is_folder(self) -> bool:
-        """Return whether they lie in a folder, and not in a zip."""
         return self.path.is_dir()
 
     @property
@@ -37,7 +36,6 @@ class ModelFiles:
         return next((name for name in names if name in self._entries), None)
 
     def read(self, name: str) -> bytes:
-        """Return a small file's content."""
         return bytes(self._read(name, stored_file.MAX_BYTES))
 
     def read_model(self) -> memoryview:

@@ -37,10 +37,7 @@ DEFAULTS_OF_ARGOS = GenerationDefaults(beam_size=4, length_penalty=0.2, stops_ea
 
 
 def import_ctranslate2(path: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a model's folder, or a package as a folder or a file.
-
-    Languages that it does not name, and a tokenizer that does not lie in it, come from `options`.
-    """
+    """Read and check a model, or a package with one; `options` name languages and a tokenizer that it lacks."""
     problems = options.unsuited("--tokenizer", "--target-tokenizer")
     try:
         files = open_files(path)
@@ -161,7 +158,6 @@ def _model(
 
 
 def _misfits(config: ModelConfig, vocabularies: tuple[Vocabulary, Vocabulary], *, adds_start: bool) -> Iterator[str]:
-    """Yield a problem for each side whose tokens are not as many as the model's."""
     sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
     added = (int(adds_start and config.share_embeddings), int(adds_start))
     for side, vocabulary, size, more in zip(("source", "target"), vocabularies, sizes, added, strict=True):
@@ -186,7 +182,6 @@ def _limits(model: StoredModel, languages: Languages) -> Limits:
 
 
 def _licence(files: ModelFiles, metadata: Mapping[str, Any]) -> str:
-    """Return the licence that the package's metadata state, or the card."""
     for name in ("license", "licence"):
         if isinstance(metadata.get(name), str) and metadata[name].strip():
             return " ".join(str(metadata[name]).split())[:100]

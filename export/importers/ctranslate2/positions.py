@@ -53,7 +53,6 @@ def shared_positions(variables: Variables, width: int, problems: list[str]) -> t
 
 
 def _recognised(table: Floats, kind: str) -> PositionConfig | None:
-    """Return the sinusoid that a table holds; `None` if none."""
     num_positions, width = table.shape
     if width % 2 or kind != "float32":
         return None

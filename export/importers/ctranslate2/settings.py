@@ -24,10 +24,7 @@ class Settings:
 
 
 def read_settings(config: Mapping[str, Any], variables: Variables, problems: list[str]) -> Settings:
-    """Return the settings of `config.json` or, of older models, among the variables.
-
-    What is unusable or not supported is added to `problems`.
-    """
+    """Return the settings of `config.json`, or of older models' variables; add what is unusable to `problems`."""
     values = dict(config) if variables.stored.version >= _FIRST_WITH_CONFIG else _of_variables(variables)
     for name in ("multi_query_attention", "quantization_type"):
         if values.get(name):

@@ -45,10 +45,7 @@ def read_tokenizer(
     options: ImportOptions,
     problems: list[str],
 ) -> ModelTokenizer | None:
-    """Return the tokenizer of a model with these vocabularies, source and target; or `None`, and add why to `problems`.
-
-    `languages` are the tokens of languages. SentencePiece's models come from `options` or lie in the folder.
-    """
+    """Return the tokenizer of these vocabularies, source and target; or `None`, and add why to `problems`."""
     source, target = vocabularies
     found = len(problems)
     if (
@@ -137,7 +134,6 @@ def _missing(files: ModelFiles, others: Sequence[str]) -> str:
 
 
 def _target_model(files: ModelFiles, options: ImportOptions, problems: list[str]) -> bytes | None:
-    """Return the target's own model, if it has one."""
     if options.target_tokenizer is not None:
         return _given(options.target_tokenizer, problems)
     name = files.first(*(f"{base}{each}" for each in _TARGET_NAMES for base in ("", INNER)))

@@ -65,17 +65,14 @@ class Variables:
         return "" if variable is None else variable.kind
 
     def floats(self, name: str) -> Floats:
-        """Return `ModelFile.floats`."""
         self.mark(name, f"{name}_scale")
         return self.stored.floats(name)
 
     def number(self, *names: str) -> float | None:
-        """Return the first of these numbers that there is."""
         self.mark(*names)
         return next((value for name in names if (value := self.stored.number(name)) is not None), None)
 
     def text(self, name: str) -> str | None:
-        """Return `ModelFile.text`."""
         self.mark(name)
         return self.stored.text(name)
 

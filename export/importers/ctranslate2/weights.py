@@ -16,10 +16,7 @@ _CROSS = {"linear_0": ("query",), "linear_1": ("key", "value"), "linear_2": ("ou
 def our_weights(
     variables: Variables, config: ModelConfig, problems: list[str], *, adds_start: bool
 ) -> dict[str, Floats]:
-    """Return the weights by our names, each once; what is missing or misshapen is added to `problems`.
-
-    With `adds_start`, one token follows the target's vocabulary: the start, whose embedding is zero.
-    """
+    """Return the weights by our names, each once; `adds_start` adds a start of zeros to the target's vocabulary."""
     reader = _Reader(variables, config, problems)
     for side, count in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
         for index in range(count):
@@ -30,8 +27,6 @@ def our_weights(
 
 
 class _Reader:
-    """Collects weights in `ours`."""
-
     def __init__(self, variables: Variables, config: ModelConfig, problems: list[str]) -> None:
         self._variables, self._config, self._problems = variables, config, problems
         self.ours: dict[str, Floats] = {}

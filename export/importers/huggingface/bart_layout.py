@@ -1,6 +1,4 @@
-"""The common parts of transformers' Marian, M2M100, mBART, BART and PLBart: BART's names in `config.json` and in the
-weights.
-"""
+"""The common parts of transformers' Marian, M2M100, mBART, BART and PLBart: BART's settings and names of weights."""
 
 import dataclasses
 import re
@@ -192,7 +190,6 @@ PLBART = dataclasses.replace(BART, name="PLBart", scales_embeddings=True)
 
 
 def _has_logits_bias(given: Mapping[str, Array]) -> bool:
-    """Return whether there is a `final_logits_bias` that is not all zeros."""
     bias = given.get("final_logits_bias")
     return bias is not None and bool(np.any(bias))
 

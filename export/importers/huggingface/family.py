@@ -97,7 +97,6 @@ def _checkpoint(
     languages: tuple[LanguagePair, ...],
     any_to_any: tuple[Language, ...],
 ) -> ImportedCheckpoint:
-    """Return the complete checkpoint, with transformers' own model as the reference."""
     generation, config = found.generation, found.model.config
     longest_prefix = max(len(pair.target_prefix_ids) for pair in directions(languages, any_to_any))
     limits = _limits(found, longest_prefix)

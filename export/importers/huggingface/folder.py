@@ -49,10 +49,7 @@ class Layout(Protocol):
     def our_weights(
         self, document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
     ) -> tuple[ModelConfig, dict[str, Array]]:
-        """Return the weights under our names, and the configuration with the tables that they have.
-
-        Weights that have no name in our model, or contradict each other, are added to `problems`.
-        """
+        """Return the weights under our names, and the configuration with their tables; add misfits to `problems`."""
         ...
 
 

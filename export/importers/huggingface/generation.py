@@ -130,10 +130,7 @@ class GenerationSettings:
 
 
 def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that transformers takes from a `config.json` without `generation_config.json`.
-
-    Follows `GenerationConfig.from_model_config`: the file's own keys; defaults of the model's class don't count.
-    """
+    """Return what transformers takes from `config.json` alone, its own keys (`GenerationConfig.from_model_config`)."""
     settings = {name: value for name, value in document.items() if value is not None}
     return {**settings, "_from_model_config": True}
 
@@ -141,10 +138,7 @@ def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
 def read_generation(
     settings: Mapping[str, Any], problems: list[str], first_ids: Collection[int] | None = ()
 ) -> GenerationSettings:
-    """Read the settings from the one file that applies; everything unsupported is added to `problems`.
-
-    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown.
-    """
+    """Read the settings; add what is unsupported to `problems`. `first_ids` are the languages', `None` if unknown."""
     for name, allowed in REFUSED.items():
         value = settings.get(name)
         # An integer may stand for a float; a float for a count fails in `generate`.
@@ -218,7 +212,6 @@ def _token_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> in
 def _forced_first(
     settings: Mapping[str, Any], bos_id: int | None, first_ids: Collection[int] | None, problems: list[str]
 ) -> int | None:
-    """Return the forced first token; reject it unless it is one of `first_ids`."""
     value = settings.get("forced_bos_token_id")
     if settings.get("_from_model_config") and settings.get("force_bos_token_to_be_generated") and bos_id is not None:
         value = bos_id  # as BART's first configurations have it

@@ -74,7 +74,6 @@ class _Layout:
 
 
 def _differences(document: Mapping[str, Any]) -> list[str]:
-    """Return settings of the two sides that must be the same, and are not."""
     pairs = {name: [document.get(f"{side}_{name}") for side in ("encoder", "decoder")] for name in _SAME}
     return [
         f"encoder_{name} is {encoder!r} and decoder_{name} {decoder!r}; supported is the same in both"
@@ -84,7 +83,6 @@ def _differences(document: Mapping[str, Any]) -> list[str]:
 
 
 def _in_barts_terms(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings under the names that BART has for them."""
     positions = [document.get(f"max_{side}_positions") for side in ("source", "target")]
     known = [value for value in positions if isinstance(value, int)]
     renamed = {

@@ -118,10 +118,7 @@ def add_tokens(
     further: Sequence[str] = (),
     defaults: Mapping[str, str] = NAMED_DEFAULTS,
 ) -> None:
-    """Add the special tokens in transformers' order: those that a file lists, named ones, extra ones and `further`.
-
-    `config` is the content of `tokenizer_config.json`, `defaults` are the tokens that the class names.
-    """
+    """Add special tokens in transformers' order: those that a file lists, named ones, extra ones and `further`."""
     listed = listed_tokens(listed, config)
     tokens = [
         AddedToken(token["content"], **{name: token[name] for name in _SETTINGS if name in token}) for token in listed

@@ -54,10 +54,7 @@ _MBART_50 = (
 
 
 def read_mbart(directory: Path, config: Mapping[str, Any], is_50: bool = False) -> TokenizerFiles:
-    """Read mBART's files, where a source's language follows its end; mBART-50's precedes it.
-
-    `config` is the content of `tokenizer_config.json`.
-    """
+    """Read mBART's files, where a source's language follows its end; mBART-50's precedes it."""
     tokenizer = _build(directory, config, is_50)
     ids = tokenizer.get_vocab()
     added = tokenizer.get_added_tokens_decoder().values()

@@ -97,7 +97,6 @@ def _config(directory: Path) -> dict[str, Any]:
 
 
 def _build(directory: Path) -> tuple[Tokenizer, Mapping[str, Any]]:
-    """Return the tokenizer, and the content of `tokenizer_config.json`."""
     config = _config(directory)
     path = tokenizer_path(directory, MODEL_NAME)
     with refusals(path, "NLLB"):

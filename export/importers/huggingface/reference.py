@@ -23,9 +23,7 @@ MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of this many numbers
 
 @contextlib.contextmanager
 def open_transformers(directory: Path, positions: PositionConfig | None = None) -> Iterator[Reference]:
-    """Load the checkpoint with transformers for the duration of the `with` block, with sinusoidal `positions` in place
-    of its own, if they are given.
-    """
+    """Load a checkpoint for the duration of the block; sinusoidal `positions`, if given, replace its own."""
     with _quiet():
         from transformers import AutoModelForSeq2SeqLM
 
@@ -69,7 +67,6 @@ class TransformersReference:
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
-        """Translate as in `Reference.generate`."""
         outputs: list[tuple[int, ...]] = []
         size = self._batch_size(beam_size)
         for start in progress(range(0, len(rows), size), f"{type(self._model).__name__}, beam {beam_size}"):
@@ -120,7 +117,6 @@ def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress transformers' notes, progress bars and warnings on the terminal."""
     from transformers.utils import logging as own_logging
 
     logger = logging.getLogger("transformers")

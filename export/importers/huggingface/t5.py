@@ -64,7 +64,6 @@ def _by_text(
 
 
 def _tasks(document: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Return the texts before sources by pairs of languages, as `task_specific_params` has them."""
     tasks = document.get("task_specific_params")
     found: dict[tuple[str, str], str] = {}
     for name, settings in tasks.items() if isinstance(tasks, dict) else ():

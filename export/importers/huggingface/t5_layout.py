@@ -151,7 +151,6 @@ UMT5 = T5Layout("UMT5", scales_output=True, bias_per_layer=True)
 
 
 def _own_name(name: str) -> str | None:
-    """Return our name of a weight; `None` if the architecture has none of that name."""
     if norm := _FINAL_NORM.fullmatch(name):
         return f"{norm[1]}.final_norm.weight"
     found = _LAYER.fullmatch(name)

@@ -148,7 +148,6 @@ def token_text(token: Any, problems: list[str]) -> str:
 
 
 def _placed(entries: Any, problems: list[str]) -> dict[str, Any]:
-    """Return texts and ids from `added_tokens_decoder`, which maps ids to tokens."""
     if not isinstance(entries, dict) or not all(key.isascii() and key.isdigit() for key in entries):
         problems.append(f"{CONFIG_NAME}: added_tokens_decoder is not an object of ids and tokens")
         return {}

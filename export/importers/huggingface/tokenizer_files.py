@@ -45,7 +45,6 @@ class TokenizerFiles:
     licence: str = UNKNOWN_LICENCE
 
     def entries(self) -> dict[str, Language]:
-        """Return the languages of a model that translates among all of them, by code."""
         entry = _ENTRIES[self.place]
         return {code: entry(code, ids) for code, ids in self.languages.items()}
 

@@ -32,10 +32,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class MarianModel:
-    """The content of a file: Marian's settings, and parameters by Marian's names.
-
-    Matrices are (out, in), as our layers have them, embeddings (V, d).
-    """
+    """Settings, and parameters by Marian's names; matrices are (out, in), as in our layers, embeddings (V, d)."""
 
     settings: Mapping[str, Any]
     parameters: Mapping[str, Floats]

@@ -50,7 +50,6 @@ class DecoderSettings:
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what whoever converts the model should know."""
         if self.beam_size is None or self.beam_size <= MAX_BEAM_SIZE:
             return ()
         return (f"{DECODER_NAME} has beam-size {self.beam_size}; requests have {MAX_BEAM_SIZE} at most, the default",)

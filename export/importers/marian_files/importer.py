@@ -125,6 +125,5 @@ def _shortlist(directory: Path, vocabularies: Vocabularies, problems: list[str])
 
 
 def _licence(directory: Path, metadata: Mapping[str, Any]) -> str:
-    """Return the licence that the card states, or that of all of Mozilla's models, which have metadata."""
     stated = licence_of(directory)
     return _MOZILLA_LICENCE if stated == UNKNOWN_LICENCE and "modelConfig" in metadata else stated

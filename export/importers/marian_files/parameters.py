@@ -47,9 +47,7 @@ _BELOW_ALL = np.float32(30.0)  # exp(-30) of a probability is below float32's pr
 
 
 def our_weights(stored: MarianModel, config: ModelConfig, problems: list[str]) -> dict[str, Floats]:
-    """Return the weights by our names; layers that are the same have the same arrays. What has no name in our model is
-    added to `problems`.
-    """
+    """Return weights by our names, shared where layers are the same; what has none is added to `problems`."""
     ours: dict[str, Floats] = {}
     repeated = decoder_layers(stored.settings)
     for name, given in stored.parameters.items():
@@ -76,7 +74,7 @@ def _with_start(table: Floats) -> Floats:
 
 
 def _our_names(name: str, repeated: list[int]) -> Iterator[str]:
-    """Yield the names of a parameter, which is that of all the layers of the decoder that are the same."""
+    """Yield our names of a parameter, which may be that of several layers of the decoder."""
     if name in _OUTSIDE:
         yield _OUTSIDE[name]
     matched = _LAYER.fullmatch(name)

@@ -50,7 +50,6 @@ class Vocabularies:
     target_prefixes: dict[str, int] = field(default_factory=dict)
 
     def misfits(self, sizes: tuple[int, int]) -> list[str]:
-        """Return a problem for each side whose tokens are not those of the embedding."""
         return [
             f"it has {size} tokens, {path.name} has {given}"
             for path, given, size in zip(self.paths, self.sizes, sizes, strict=True)

@@ -77,7 +77,7 @@ def _vocabulary(name: str, text: bytes) -> dict[str, int]:
 
 
 def _entries(lines: list[str]) -> list[tuple[str, int]]:
-    """Return what each line has; YAML that has more lines than that takes seconds, and is read as a whole."""
+    """Return the entries of lines of YAML; other YAML is read as a whole document, which takes seconds."""
     try:
         return [entry for line in lines for entry in _of_line(line)]
     except ValueError:
@@ -127,7 +127,6 @@ class _TextLoader(Reader, Scanner, Parser, Composer, SafeConstructor, BaseResolv
             self._depth -= 1
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
-        """Return a map, whose keys are texts."""
         assert isinstance(node, yaml.MappingNode)
         pairs = [(self._key(key), self.construct_object(value, deep=True)) for key, value in node.value]
         made: dict[Hashable, Any] = dict(pairs)

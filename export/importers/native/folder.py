@@ -32,13 +32,11 @@ class CheckpointInfo:
     licence: str = UNKNOWN_LICENCE
 
     def save(self, directory: Path) -> None:
-        """Write `checkpoint.json` into `directory`."""
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         (directory / CHECKPOINT_NAME).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "CheckpointInfo":
-        """Build the metadata from parsed JSON."""
         known = {item.name: item for item in dataclasses.fields(cls)}
         problems = [f"unknown key {name!r}" for name in sorted(document.keys() - known.keys())]
         for name, item in known.items():

@@ -69,7 +69,6 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
 
 
 def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | None:
-    """Return the parsed file; or `None`, and add a line to `problems`."""
     if not path.is_file():
         problems.append(f"{path.name} is missing")
         return None

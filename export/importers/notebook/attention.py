@@ -41,7 +41,6 @@ class AttentionForm:
         }
 
     def shapes(self, config: ModelConfig) -> dict[str, tuple[int, ...]]:
-        """Return every name under an attention module with its shape."""
         width, heads = config.d_model, config.num_heads
         rows = {"separate": width, "fused": 3 * width, "packed": 3 * width, "per_head": config.head_size}[self.kind]
         column = (1,) if self.kind == "per_head" else ()
@@ -68,7 +67,6 @@ class AttentionForm:
         return {name: rows.flatten() if name.endswith("bias") else rows for name, rows in laid.items()}
 
     def _split(self, parts: list[Tensor], num_heads: int) -> list[Tensor]:
-        """Return the weights or biases of queries, keys and values."""
         if self.kind == "fused":
             return list(parts[0].chunk(3))
         if self.kind == "packed":

@@ -56,7 +56,6 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
 
 
 def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: list[str]) -> T | None:
-    """Return the result of `read` on the file given by a flag; or `None`, and add a line to `problems`."""
     if path is None:
         problems.append(f"{flag} is missing, which a state dict needs beside it")
         return None
@@ -75,7 +74,6 @@ def _language_problems(options: ImportOptions) -> Iterator[str]:
 
 
 def _config_problems(config: NotebookConfig, model_config: ModelConfig) -> Iterator[str]:
-    """Yield ids outside their vocabulary and limits beyond the positions."""
     source_size, target_size = model_config.source_vocabulary_size, model_config.target_vocabulary_size
     named = [("source_prefix_ids", index, source_size) for index in config.source_prefix_ids]
     named += [("suppressed_ids", index, target_size) for index in config.suppressed_ids or ()]
@@ -116,7 +114,6 @@ def _vocabulary_problems(
 def _tokenizer(
     config: NotebookConfig, model_config: ModelConfig, options: ImportOptions, vocabulary: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, Path]]:
-    """Return the tokenizer's manifest entry, and its files by their names in the bundle."""
     assert options.tokenizer is not None
     names = [f"tokenizer{vocabulary.suffix}"]
     if options.target_tokenizer is not None:

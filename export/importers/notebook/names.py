@@ -85,7 +85,6 @@ class Naming:
     block: Block
 
     def choices(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Return the `ModelConfig` fields that the names determine, including whether the projection is tied."""
         table, projection = _weight_of(DECODER_TABLE), _weight_of(PROJECTION)
         return {
             **self.form.choices(_attention_names(weights)),
@@ -107,7 +106,6 @@ class Naming:
         return {_weight_of(ours): _weight_of(kept) for ours, kept in model.shared_names().items()}
 
     def ours(self, weights: Mapping[str, Tensor], model: Transformer) -> dict[str, Tensor]:
-        """Return the weights under our names, in our layout."""
         renamed = {ours: weights[theirs] for ours, theirs in self._single(model).items()}
         for ours, theirs in self._attentions(model.config):
             parts = {name: weights[f"{theirs}.{name}"] for name in self.form.shapes(model.config)}

@@ -43,7 +43,6 @@ class Folder:
             return None
 
     def read(self, name: str, start: int) -> Iterator[bytes]:
-        """Yield a file's bytes from `start` on."""
         with open_regular(self._root / name) as file:
             file.seek(start)
             while chunk := file.read(1 << 20):
@@ -61,10 +60,7 @@ class _Files(Protocol):
 
 
 def transfer(source: str | Path, destination: Path) -> list[str]:
-    """Fetch every missing bundle `<model>/<version>` of `source`; return the names of all that it has.
-
-    `source` is a folder, or the URL of a folder in a store.
-    """
+    """Fetch every missing bundle `<model>/<version>` of `source`, a folder or a store's URL; return all names."""
     files = _opened(source)
     names = sorted(filter(_is_place, (name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())))
     if not names:
@@ -131,7 +127,6 @@ def _is_place(name: str) -> bool:
 
 
 def _is_placed(manifest_sha256: str, target: Path) -> bool:
-    """Return whether the bundle with this manifest is at `target` already."""
     if not target.exists():
         return False
     path = target / MANIFEST_NAME

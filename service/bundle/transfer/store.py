@@ -26,11 +26,7 @@ T = TypeVar("T")
 
 
 class Store:
-    """Files by their names relative to a URL.
-
-    Raises, in all methods:
-        BundleError: the store refuses a request, or did not answer it after several attempts.
-    """
+    """Files by their names relative to a URL. All methods raise `BundleError` if the store refuses or fails."""
 
     def __init__(self, url: str) -> None:
         register(list(_BY_OBSTORE))
@@ -41,7 +37,6 @@ class Store:
         return self._url
 
     def manifests(self) -> list[str]:
-        """Return the names of all files <model>/<version>/manifest.json."""
         found = self._ask(lambda: self._files.glob(f"{self._root}/*/*/{MANIFEST_NAME}"))
         return ["/".join(path.split("/")[-3:]) for path in found]
 

@@ -20,10 +20,7 @@ def found_bundles(config: ServerConfig) -> tuple[list[FoundBundle], list[Finding
 
 
 def bundles(config: ServerConfig, found: list[FoundBundle], *, loads: bool) -> Iterator[Finding]:
-    """Yield for each whether it is intact and fits the device; with `loads`, whether it loads and translates, too.
-
-    Without, files are read once, for their checksums.
-    """
+    """Yield whether each is intact, by its checksums, and fits the device; with `loads`, whether it works, too."""
     from service.engine.config import EngineConfig
     from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_precision
     from service.models.trial import try_out

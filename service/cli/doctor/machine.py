@@ -167,9 +167,7 @@ def _available_bytes(meminfo: Path) -> float:
 
 
 def _needed_bytes(bundles: Sequence[int], cache: int) -> int:
-    """Return the bytes for bundles of these sizes and the largest once more while it is reloaded, by the formula of
-    docs/sizing.md, but for the slots.
-    """
+    """Return the bytes for bundles of these sizes, but for their slots, by the formula of docs/sizing.md."""
     needed = 2 * sum(bundles) + max(bundles) + cache + _PROCESS_BYTES
     step = 256 * _MIB
     return math.ceil(needed / step) * step

@@ -146,10 +146,7 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
 
 
 def _next(state: "StateBlock", first: int, end: int, closing: str) -> int:
-    """Return the line after the one that ends with `closing`, or 0.
-
-    Where there is none is kept, as else many openings would be searched for in vain.
-    """
+    """Return the line after the one that ends with `closing`, or 0: remembered, as many openings may lack an end."""
     unmatched: dict[str, int] = state.env.setdefault("vain", {})  # up to which line there is no such ending
     if first < unmatched.get(closing, 0) or len(unmatched) > _MAX_KINDS:
         return 0

@@ -33,7 +33,6 @@ class Reader:
     """The blocks of one document."""
 
     def __init__(self, source: str, begin: int, *, is_mdx: bool) -> None:
-        """Take a document, whose Markdown begins after its front matter."""
         self._source = source
         self._begin = begin
         self._starts = [0, *(match.end() for match in _LINE_END.finditer(source))]
@@ -43,7 +42,6 @@ class Reader:
         self.num_left = 0
 
     def slots(self) -> list[Slot]:
-        """Return the texts in order."""
         tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)
         found = [*self._blocks(tokens), *self._definitions(references)]
         return sorted(found, key=lambda slot: slot.start)
@@ -135,7 +133,7 @@ class Reader:
         return None if last is None else (position, last + len(lines[-1].rstrip()))
 
     def _before(self, text: str, start: int, end: int) -> int | None:
-        """Return where a stretch of the source that ends with a text, and maybe spaces, has it."""
+        """Return where `text` begins in a stretch of the source that ends with it and maybe spaces; else `None`."""
         text = text.rstrip()
         while end > start and self._source[end - 1].isspace():
             end -= 1
@@ -183,7 +181,6 @@ def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) ->
 
 
 def _unescaped(raw: str) -> str:
-    """Return the text that Markdown without markup stands for."""
     from markdown_it.common.utils import unescapeAll  # slow to import
 
     return unescapeAll(raw)

@@ -1,4 +1,4 @@
-"""Translations as Markdown: what a translator wrote is read as text, and markup as what it was."""
+"""Translations as Markdown: escapes translated text, and restores the original markup."""
 
 import re
 import unicodedata
@@ -73,10 +73,7 @@ def _unblocked(pieces: list[Piece], first: Piece | None) -> list[Piece]:
 
 
 def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with the white space at the borders of pairs outside of them, where it has to be.
-
-    Emphasis of nothing is left out.
-    """
+    """Yield the pieces with white space moved out of pairs where it has to be; emphasis of nothing is left out."""
     waiting: list[Piece] = []  # starts of pairs without anything in them so far
     space = ""
     for piece in pieces:

@@ -31,7 +31,6 @@ class Aligner:
     """
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
-        """Use `alignment`, a session of `manifest`'s alignment graph."""
         self._encoder = encoder
         self._alignment = alignment
         self._pad_id = manifest.tokenizer.pad_id

@@ -49,7 +49,6 @@ class BlockMemory:
         self._binding = self._session.bind({"memory": words}, {"moved": words})
 
     def view(self, block: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
-        """Return a view of the tensor that starts at a block."""
         return self._memory.view(block * self.block_bytes, dtype, shape)
 
     def copy(
@@ -78,7 +77,6 @@ class BlockMemory:
         self._session.run(self._binding)
 
     def zero(self, bases: Indices, offsets: Indices) -> None:
-        """Zero K rows of M blocks."""
         self.copy(np.full_like(bases, self._zero_block), np.zeros_like(offsets), bases, offsets)
 
     def _index_view(self, first: int, shape: tuple[int, ...]) -> Buffer:

@@ -21,7 +21,6 @@ class Control:
         self._memory = self.fields.data  # faster to index than an array
 
     def write(self, num_rows: int, limits: RunLimits, num_threads: int = 1) -> None:
-        """Tell the next run."""
         memory = self._memory
         memory[_PLACES["num_rows"]], memory[_PLACES["max_steps"]] = num_rows, limits.max_steps
         memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = limits.returns_after, num_threads

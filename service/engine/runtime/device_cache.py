@@ -78,7 +78,7 @@ class DeviceCache:
         return self._bucket.length
 
     def clear_all(self) -> None:
-        """See `KVCache.clear_all`. Keeps the memory; goes row by row, as zeroing temporarily needs as much memory."""
+        """Zeroing goes row by row, as it temporarily needs as much memory."""
         self._moves.clear()
         self._bucket = SourceBucket(self.shape.max_source_tokens)
         longest = self.shape.longest_bucket
@@ -88,7 +88,6 @@ class DeviceCache:
             self._cross.zero(_indices([row * self._cross_row(longest)]), offsets)
 
     def encoder_width(self, longest: int) -> int:
-        """See `KVCache.encoder_width`; rounded up to whole blocks."""
         return _whole_blocks(longest)
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
@@ -102,7 +101,7 @@ class DeviceCache:
         return [*encoded, *self._list_views(self.shape.max_slots, num_sources)]
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
-        """See `KVCache.store_sources`. A source's own tokens are followed by the encoder's padding, then by zeros."""
+        """A source's own tokens are followed by the encoder's padding, then by zeros."""
         self._do_moves()
         num_sources, width = self._encoded_shape
         self._lay_out(self._bucket.after_join(width, num_live), num_live)
@@ -126,7 +125,6 @@ class DeviceCache:
         self._lay_out(self._bucket.for_step(longest), num_live)
 
     def past(self, num_rows: int) -> list[Buffer]:
-        """See `KVCache.past`; C is rounded up to whole blocks."""
         shape = self._past.rows(num_rows)
         return [
             self._self.view(part * self._self_part, self.shape.dtype, shape) for part in range(self._past.num_parts)
@@ -140,7 +138,7 @@ class DeviceCache:
         return [*cross, *self._list_views(0, num_rows)]
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """See `KVCache.move`; postponed until the next step or other change."""
+        """Postpone the move until the next step or other change."""
         origin, _ = self._moves.pop(source_row, (source_row, length))  # it may itself be the target of a postponed move
         self._moves[target_row] = (origin, length)
 

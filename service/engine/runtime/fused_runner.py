@@ -31,10 +31,7 @@ _CACHED = np.uint16  # bfloat16, or half of a float32 of a state
 
 @dataclass(frozen=True, slots=True)
 class FusedShape:
-    """Sizes of a slot's caches, which are made of blocks of 16 tokens of one head: keys, then values.
-
-    With `state_size`, the self-attention cache is that of recurrent layers (`fused_io`).
-    """
+    """Sizes of a slot's caches: blocks of 16 tokens of a head, keys, then values; or states (`fused_io`)."""
 
     num_layers: int
     num_heads: int
@@ -44,13 +41,11 @@ class FusedShape:
     state_size: int
 
     def self_cache(self, num_slots: int) -> tuple[int, ...]:
-        """Return the shape of the cache of the tokens so far."""
         if self.state_size:
             return num_slots, self.num_layers, *fused_io.state(self.state_size)
         return self._cache(num_slots, self.self_blocks)
 
     def cross_cache(self, num_slots: int) -> tuple[int, ...]:
-        """Return the shape of the cache of the sources."""
         return self._cache(num_slots, self.cross_blocks)
 
     @property
@@ -89,7 +84,6 @@ class FusedGraphs:
     def load(
         cls, directory: Path, manifest: Manifest, config: EngineConfig, operators: Path, session_config: SessionConfig
     ) -> "FusedGraphs":
-        """Open the graphs."""
         graphs, limits, tokens = manifest.graphs, manifest.limits, manifest.tokenizer
         weights = Weights(directory)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
@@ -152,8 +146,7 @@ class FusedRunner:
         threads: tuple[int, int] = (1, 1),
         at_work: set["FusedRunner"] | None = None,
     ) -> None:
-        """Use the first number of `threads` while alone, the second beside others; share `at_work`, the runners that
-        have rows, with these."""
+        """Use the first of `threads` while alone, the second beside others; share `at_work`, the runners with rows."""
         self.spec = spec
         self._threads = threads
         self._at_work = set() if at_work is None else at_work
@@ -232,8 +225,8 @@ class FusedRunner:
         return self._control.read()
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
-        """See `Runner.attention`. The last token of a hypothesis that was cut is never read, so the step that predicts
-        it stands for the one that reads it."""
+        """The last token of a hypothesis that was cut is never read: the step that predicts it stands for the one that
+        reads it."""
         if not self._records:
             return None
         _, *size = self._attention.shape
@@ -253,7 +246,7 @@ class FusedRunner:
         self._control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """See `Runner.move`. The rows' slots stay where they are."""
+        """Do nothing: the rows' slots stay where they are."""
 
     def clear(self, rows: Sequence[int]) -> None:
         assert self._state is not None, "clear before attach"
@@ -318,7 +311,6 @@ class FusedRunner:
         )
 
     def _bind(self) -> Binding:
-        """Bind the rows and the caches for all runs."""
         assert self._state is not None, "search before attach"
         state = self._state
         inputs: tuple[npt.NDArray[Any], ...] = (

@@ -52,7 +52,6 @@ class CacheShape:
 
     @property
     def past(self) -> "PastShape":
-        """Return the layout of what rows keep of their own tokens."""
         if self.state_size:
             return PastShape(self.num_layers, 1, STATE_MULTIPLE, self.state_size // STATE_MULTIPLE, is_state=True)
         return PastShape(self.num_parts, self.num_heads, self.kv_capacity, self.head_size)
@@ -84,7 +83,6 @@ class PastShape:
     is_state: bool = False
 
     def rows(self, num_rows: int) -> tuple[int, ...]:
-        """Return the shape of some rows of a part, as the graph has it."""
         if self.is_state:
             return num_rows, self.capacity * self.head_size
         return num_rows, self.num_heads, self.capacity, self.head_size
@@ -156,8 +154,7 @@ class KVCache(Protocol):
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """Store each source of the last encoder run in its rows, which follow the first `num_live` rows.
 
-        Returns:
-            Per source, whether the encoder's output is finite; if not, its rows are unusable until cleared.
+        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared.
         """
         ...
 
@@ -175,17 +172,11 @@ class KVCache(Protocol):
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """Move a row's `length` live tokens and its source to another row, as when the last row closes a gap.
-
-        The old row is then free.
-        """
+        """Move a row's `length` live tokens and its source to another row, such as a gap; the old row is then free."""
         ...
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """Copy the live tokens of beams to other beams of the same sequence; their source is the same.
-
-        No row may be both a source and a target.
-        """
+        """Copy live tokens of beams to other beams of the same sequence; no row may be both source and target."""
         ...
 
     def clear(self, rows: Sequence[int]) -> None:

@@ -87,9 +87,7 @@ class OnnxRunner:
         workers: int = 1,
         weights: Weights | None = None,
     ) -> "OnnxRunner":
-        """Open a bundle's graphs for the given number of workers, and reserve one worker's rows. For `weights` see
-        `GraphSession`.
-        """
+        """Open a bundle's graphs for some number of workers, and reserve one worker's rows."""
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers, is_recurrent = model.num_decoder_layers, model.is_recurrent
         has_shortlists = model.has_shortlists
@@ -221,7 +219,7 @@ class OnnxRunner:
         self._cache.clear(rows)
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
-        """See `Runner.attention`. `Aligner` computes it."""
+        """`Aligner` computes it."""
         return None
 
     def idle(self) -> None:

@@ -77,7 +77,6 @@ class Buffer(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> "Buffer":
-        """Return a buffer for the memory of a contiguous array on the host."""
         assert array.flags.c_contiguous, f"an array of shape {array.shape} is not contiguous and can't be bound"
         return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
 
@@ -92,7 +91,6 @@ class DeviceMemory:
     """Bytes on a device, initially zero; `view` locates a tensor in them."""
 
     def __init__(self, device: str, num_bytes: int) -> None:
-        """Reserve the memory."""
         self.device = device
         self.num_bytes = num_bytes
         try:
@@ -116,7 +114,6 @@ class DeviceMemory:
         self._value.update_inplace(contents)
 
     def read(self) -> npt.NDArray[np.uint8]:
-        """Return a copy of the whole memory on the host."""
         contents: npt.NDArray[np.uint8] = self._value.numpy()
         return contents
 
@@ -166,7 +163,6 @@ class GraphSession:
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the element type of an input."""
         kind = next(item.type for item in self._session.get_inputs() if item.name == name)
         return np.dtype({"tensor(float16)": np.float16, "tensor(float)": np.float32}[kind])
 
@@ -206,7 +202,6 @@ class GraphSession:
         self._run_options.terminate = True
 
     def reset(self) -> None:
-        """Undo `terminate`."""
         self._run_options.terminate = False
 
 

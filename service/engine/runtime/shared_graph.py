@@ -42,7 +42,6 @@ class SharedGraph:
         optional_outputs: Sequence[str] = (),
         weights: Weights | None = None,
     ) -> None:
-        """Open a graph like `GraphSession`, and raise the same."""
         constants = weights.of(path.name) if weights else None
         self._alone = GraphSession(path, config, inputs, outputs, optional_outputs, weights=constants)
         self._beside_others = self._alone
@@ -52,7 +51,6 @@ class SharedGraph:
             self._beside_others = GraphSession(path, narrow, inputs, outputs, optional_outputs, weights=constants)
 
     def session(self, *, is_alone: bool) -> GraphSession:
-        """Return the session for a worker that runs alone, or for one among several."""
         return self._alone if is_alone else self._beside_others
 
     @property
@@ -63,11 +61,9 @@ class SharedGraph:
         return self._alone.input_dtype(name)
 
     def terminate(self) -> None:
-        """Make the runs under way and all later ones fail, until `reset`. Thread-safe."""
         self._alone.terminate()
         self._beside_others.terminate()
 
     def reset(self) -> None:
-        """Undo `terminate`."""
         self._alone.reset()
         self._beside_others.reset()

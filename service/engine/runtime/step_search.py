@@ -82,7 +82,6 @@ class StepSearch:
     """
 
     def __init__(self, spec: RunnerSpec, vocabulary_size: int, inputs: StepInputs) -> None:
-        """Use `inputs`, of `spec.max_slots` rows, for every step."""
         self._library = _library()
         self._max_slots, self._vocabulary_size = spec.max_slots, vocabulary_size
         self._renormalizes = spec.renormalizes
@@ -166,7 +165,6 @@ class StepSearch:
         return self._candidate_ids[:size].reshape(shape), self._candidate_log_probs[:size].reshape(shape)
 
     def logits(self, num_rows: int) -> npt.NDArray[np.float32]:
-        """Return the memory for the first rows' logits."""
         if self._logits is None:
             self._logits = np.zeros((self._max_slots, self._vocabulary_size), np.float32)
             self._exchange.logits = self._logits.ctypes.data

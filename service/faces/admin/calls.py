@@ -40,7 +40,6 @@ class AdminCalls:
         phase: Callable[[], Phase],
         deadline_seconds: float,
     ) -> None:
-        """Give translations `deadline_seconds`."""
         self._translator = translator
         self._control = control
         self._reload = reload
@@ -63,7 +62,6 @@ class AdminCalls:
         return await self._served("translate", translated, headers)
 
     async def models(self) -> Document:
-        """Return the state of each version on disk or in memory."""
         states = await self._control.states()
         documents = [{"name": s.name, "version": s.version, "state": s.state.value, "reason": s.reason} for s in states]
         return {"models": documents}

@@ -111,7 +111,6 @@ class AdminServer:
         }
 
     async def _awaited(self, work: Coroutine[Any, Any, Document], timeout_seconds: float) -> HttpAnswer:
-        """Run `work` on the server's event loop, and answer with its outcome."""
         started = time.monotonic()
         future: Future[Document] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:

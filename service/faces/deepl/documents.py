@@ -67,7 +67,6 @@ class Documents:
         self._glossaries = glossaries
 
     def routes(self, route: Callable[..., Route]) -> Sequence[Route]:
-        """Return the routes; `route` makes each."""
         upload = partial(route, max_body_bytes=MAX_UPLOAD_BYTES)
         handle = partial(route, queues=False)
         return (
@@ -111,11 +110,7 @@ class Documents:
         return in_json({_ID: kept.id, "document_key": kept.key})
 
     async def _count(self, upload: Upload, kept: KeptDocument, task: "asyncio.Task[None]") -> None:
-        """Count a document's bytes until its translation is done.
-
-        Raises:
-            MemoryFull: there is no room for them; it is given up.
-        """
+        """Count a document's bytes until its translation is done; give it up with `MemoryFull` if there is no room."""
         try:
             hold = self._documents.hold(len(upload.data))
         except MemoryFull:

@@ -65,11 +65,7 @@ class NamedGlossary:
         return str(uuid.uuid5(_NAMESPACE, self.name))
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary:
-        """Return the dictionary of exactly these languages.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return the dictionary of exactly these languages; raise `NotFound` if there is none."""
         requested = folded(source_language_code), folded(target_language_code)
         for each in self.dictionaries:
             if each.key[1:] == requested:
@@ -109,7 +105,6 @@ class DeepLGlossaries:
         return in_json(pairs_document(languages_of(self._translator.catalogue())))
 
     async def list_single(self, request: HttpRequest) -> HttpAnswer:
-        """List the glossaries with one dictionary."""
         single = [each for each in all_of(self._translator.glossaries) if len(each.dictionaries) == 1]
         return in_json({"glossaries": [single_glossary_document(each) for each in single]})
 
@@ -117,7 +112,6 @@ class DeepLGlossaries:
         return in_json(single_glossary_document(self._single(request)))
 
     async def entries_of_single(self, request: HttpRequest) -> HttpAnswer:
-        """Return the entries of a glossary with one dictionary."""
         [dictionary] = self._single(request).dictionaries
         entries = await self._translator.convert(lambda: tsv_of(dictionary).encode(), len(dictionary.terms))
         return HttpAnswer(HTTPStatus.OK, _TSV, entries)
@@ -159,11 +153,7 @@ def all_of(glossaries: Glossaries) -> list[NamedGlossary]:
 
 
 def found_in(glossaries: Glossaries, glossary_id: str) -> NamedGlossary:
-    """Return the glossary with this id.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Return the glossary with this id; raise `NotFound` if there is none."""
     for each in all_of(glossaries):
         if each.id == glossary_id.lower():
             return each
@@ -171,11 +161,7 @@ def found_in(glossaries: Glossaries, glossary_id: str) -> NamedGlossary:
 
 
 def pair_of(parameters: PairParameters) -> tuple[str, str]:
-    """Return the codes of a pair of languages as this server spells them.
-
-    Raises:
-        InvalidRequest: one is no language code, or both are the same.
-    """
+    """Return codes as this server spells them; raise `InvalidRequest` if one is no code, or both are the same."""
     check_code("source_lang", parameters.source_lang)
     check_code("target_lang", parameters.target_lang)
     source, target = canonical(parameters.source_lang), canonical(parameters.target_lang)

@@ -74,12 +74,10 @@ class DeepL:
         return await self._translator.convert(answer, size)
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
-        """List the languages that can be translated, or translated into."""
         parameters = parameters_in(request, messages.LanguagesParameters)
         return in_json(messages.languages_document(languages_of(self._translator.catalogue()), parameters.type))
 
     async def languages_of_resource(self, request: HttpRequest) -> HttpAnswer:
-        """List the languages, as version 3 does."""
         parameters = parameters_in(request, messages.LanguagesOfResourceParameters)
         languages = languages_of(self._translator.catalogue())
         return in_json(messages.languages_of_resource_document(languages, parameters.resource))

@@ -130,11 +130,7 @@ def check_parameters(parameters: TranslateParameters) -> None:
 
 
 def check_formality(formality: str | None) -> None:
-    """Refuse a formality that would have to have an effect.
-
-    Raises:
-        InvalidRequest: it is one.
-    """
+    """Refuse with `InvalidRequest` a formality that would have to have an effect."""
     if formality in ("more", "less"):
         raise InvalidRequest(
             "'formality' is not supported for given 'target_lang'",
@@ -168,7 +164,6 @@ class MarkedTexts:
     _added: tuple[str, ...] = ()
 
     def restored(self, translations: Sequence[str]) -> list[str]:
-        """Return the translations in the form that the texts had."""
         if self._documents:
             pairs = zip(self._documents, translations, strict=True)
             return [document.restored(each) for document, each in pairs]
@@ -178,11 +173,7 @@ class MarkedTexts:
 
 
 def marked_texts(parameters: TranslateParameters) -> MarkedTexts:
-    """Return the texts with their tags handled. Passes checkpoints.
-
-    Raises:
-        InvalidRequest: one is to be XML and is not.
-    """
+    """Return the texts with their tags handled; raise `InvalidRequest` for malformed XML. Passes checkpoints."""
     texts = tuple(parameters.text)
     ignored = frozenset(parameters.ignore_tags or ())
     if not parameters.tag_handling:
@@ -215,9 +206,7 @@ def marked_texts(parameters: TranslateParameters) -> MarkedTexts:
 def request_from(
     parameters: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float
 ) -> TranslationRequest:
-    """Return the caller's request. `glossary` is its name on this server; `deadline` is on the clock of
-    `time.monotonic()`.
-    """
+    """Return the caller's request; `glossary` is the name here, `deadline` is on `time.monotonic()`'s clock."""
     default = "nonewlines" if parameters.tag_handling == "html" else "1"
     return TranslationRequest(
         texts=marked.texts,

@@ -128,11 +128,7 @@ class TranslateRequest(CommonFields, GivenTexts):
 
 
 def texts_of(body: GivenTexts) -> tuple[str, ...]:
-    """Return the texts of a call.
-
-    Raises:
-        InvalidRequest: there are none, or both `text` and `texts`.
-    """
+    """Return the texts of a call; raise `InvalidRequest` if there are none, or both `text` and `texts`."""
     if body.text is not None:
         if body.texts is not None:
             raise InvalidRequest("{path} and text are both given", Path("texts"), advice="give one of them")
@@ -150,11 +146,7 @@ _ENUMERATED: Mapping[str, type[enum.Enum]] = {
 
 
 def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadline_seconds: float) -> TranslationRequest:
-    """Return the caller's request.
-
-    Raises:
-        InvalidRequest: the deadline is not positive.
-    """
+    """Return the caller's request; raise `InvalidRequest` if the deadline is not positive."""
     given: dict[str, Any] = {}
     for name, option in REQUEST_OPTIONS.items():
         if name in body.model_fields_set:
@@ -179,11 +171,7 @@ def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadlin
 
 
 def deadline(milliseconds: float | None, default_seconds: float) -> float:
-    """Return a call's deadline on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: it is not above 0.
-    """
+    """Return a deadline on the clock of `time.monotonic()`; raise `InvalidRequest` if it is not above 0."""
     if milliseconds is None:
         return time.monotonic() + default_seconds
     if not milliseconds > 0.0:

@@ -65,7 +65,6 @@ class _Operation:
     needs_key: bool = True
 
     def described(self) -> Document:
-        """Return the call in OpenAPI's terms."""
         responses = {"200": _response("Done.", self.media, _schema(self.kind, self.media), self.headers)}
         for status in sorted(self.errors):
             more = {"401": [_SCHEME], "429": [_RETRY]}.get(status, [])

@@ -26,7 +26,6 @@ class GoogleServicer:
         self._default_deadline_seconds = default_deadline_seconds
 
     def handlers(self) -> dict[str, Any]:
-        """Return what answers each method."""
         return {
             name: grpc.unary_unary_rpc_method_handler(
                 partial(self._answer, name), kind.FromString, lambda answer: answer.SerializeToString()

@@ -44,11 +44,7 @@ class Google:
 
 
 def message_from(rule: Rule, request: HttpRequest) -> Message:
-    """Return the message that a request's path, and its body or query, describe.
-
-    Raises:
-        InvalidRequest: they describe none.
-    """
+    """Return the message of a request's path, and its body or query; raise `InvalidRequest` if there is none."""
     kind = REQUESTS[rule.name]
     fields = own_fields(form_of(request.query))
     if rule.has_body:

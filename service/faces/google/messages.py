@@ -75,20 +75,12 @@ def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -
 
 
 def mime_type_from_pb(name: str) -> MimeType:
-    """Return the MIME type of the texts; HTML by default.
-
-    Raises:
-        InvalidRequest: as for `mime_type_from`.
-    """
+    """Return the MIME type of the texts, HTML by default; raises as `mime_type_from`."""
     return mime_type_from(name or MimeType.HTML.value)
 
 
 def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the labels, whose number has been checked, sorted by key.
-
-    Raises:
-        InvalidRequest: a label has characters that are not allowed, or too many.
-    """
+    """Return the labels, sorted by key; raise `InvalidRequest` for characters that are not allowed, or too many."""
     for key, value in labels.items():
         if not _is_label(key) or not key[:1].isalpha():
             raise InvalidRequest(
@@ -136,11 +128,7 @@ def detected_to_pb(languages: Sequence[DetectedLanguage]) -> pb.DetectLanguageRe
 
 
 def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -> pb.SupportedLanguages:
-    """Return the languages of these models, with names in the display language if there is one.
-
-    Raises:
-        InvalidRequest: the display language is not a language code.
-    """
+    """Return languages, named in the display language, if any; raise `InvalidRequest` if that is no code."""
     if display_language_code:
         check_code("display_language_code", display_language_code)
     sources: set[str] = set()
@@ -185,11 +173,7 @@ def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
 
 
 def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[T], str]:
-    """Return the items of one page, and the token of the next page, empty after the last.
-
-    Raises:
-        InvalidRequest: the size is negative, or the token is not from an earlier page.
-    """
+    """Return a page's items, and the next page's token or none; raise `InvalidRequest` for a wrong size or token."""
     if page_size < 0:
         raise InvalidRequest(
             "{path} is {size}",
@@ -217,11 +201,7 @@ def glossary_id(glossary: Glossary) -> str:
 
 
 def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glossary:
-    """Return the first glossary for the request's languages.
-
-    Raises:
-        InvalidRequest: there is none, or the request has no source language.
-    """
+    """Return the first glossary for the languages; raise `InvalidRequest` without one, or a source language."""
     if not request.source_language_code:
         path = Path("source_language_code")
         raise InvalidRequest("{path} is empty", path, advice="a call with a glossary takes one")

@@ -94,7 +94,6 @@ class GoogleMethods:
         return messages.detected_to_pb(languages)
 
     def _supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
-        """List the languages of one model, or of all models."""
         names.check_parent(request.parent)
         models = self.models(names.model_of(request.model), request.model)
         return messages.languages_to_pb(models, request.display_language_code)

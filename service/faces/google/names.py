@@ -16,40 +16,24 @@ DETECTION_MODEL = "language-detection/default"
 
 
 def check_parent(parent: str) -> None:
-    """Check that `parent` is a project or a location of one.
-
-    Raises:
-        InvalidRequest: it is neither.
-    """
+    """Raise `InvalidRequest` unless `parent` is a project or a location of one."""
     if _PARENT_NAME.fullmatch(parent) is None:
         raise _malformed("parent", parent, "projects/{project}/locations/{location}")
 
 
 def model_of(model: str) -> str:
-    """Return the model's name on this server; empty for the default model.
-
-    Raises:
-        InvalidRequest: `model` is neither empty nor a model's name.
-    """
+    """Return the model's name here, empty for the default model; raise `InvalidRequest` if it is no model's name."""
     name = _model_id(model, "projects/{project}/locations/{location}/models/{model}")
     return "" if name == _DEFAULT_MODEL else name
 
 
 def detection_model_of(model: str) -> str:
-    """Return the name of the language detection model.
-
-    Raises:
-        InvalidRequest: `model` is neither empty nor a model's name.
-    """
+    """Return the name of the language detection model; raise `InvalidRequest` if `model` is another name."""
     return _model_id(model, f"projects/{{project}}/locations/{{location}}/models/{DETECTION_MODEL}") or DETECTION_MODEL
 
 
 def glossary_of(name: str, field: str) -> str:
-    """Return the glossary's name on this server; `field` is the request's field that holds `name`.
-
-    Raises:
-        InvalidRequest: `name` is not a glossary's name.
-    """
+    """Return the glossary's name here, of the request's `field`; raise `InvalidRequest` if it is no glossary's."""
     found = _GLOSSARY_NAME.fullmatch(name)
     if found is None:
         raise _malformed(field, name, "projects/{project}/locations/{location}/glossaries/{glossary}")
@@ -68,11 +52,7 @@ def glossary_name(parent: str, glossary: str) -> str:
 
 
 def entry_of(name: str) -> tuple[str, str]:
-    """Return the full name of the entry's glossary, and the entry's own name.
-
-    Raises:
-        InvalidRequest: `name` is not an entry's name.
-    """
+    """Return the glossary's full name, and the entry's own; raise `InvalidRequest` if `name` is no entry's."""
     found = _ENTRY_NAME.fullmatch(name)
     if found is None:
         form = "projects/{project}/locations/{location}/glossaries/{glossary}/glossaryEntries/{entry}"

@@ -18,11 +18,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def own_fields(fields: Fields) -> Fields:
-    """Return the fields without those parameters.
-
-    Raises:
-        InvalidRequest: one of them asks for an answer that is not JSON.
-    """
+    """Return the fields without those; raise `InvalidRequest` if one asks for an answer that is not JSON."""
     own = []
     for name, value in fields:
         if _bare(name) == "alt":

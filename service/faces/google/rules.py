@@ -26,7 +26,6 @@ class Rule:
 
     @property
     def path(self) -> str:
-        """Return the path as `Route` has it."""
         return _FIELD.sub(lambda found: _numbered(found[2]), self.template)
 
     @property

@@ -74,11 +74,7 @@ class LanguagesParameters(_Parameters):
 
 
 def model_of(model: str | None) -> str:
-    """Return the model's name on this server; empty for the default model.
-
-    Raises:
-        InvalidRequest: it has the form of a resource's name, but not of a model's.
-    """
+    """Return the model's name here, empty for the default one; raise `InvalidRequest` for a malformed resource."""
     name = model or ""
     if name in _DEFAULT_MODELS:
         return ""
@@ -163,14 +159,12 @@ class V2:
         return in_json(translations_document(result.translations, parameters.model), headers)
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
-        """Detect the most probable language of each text."""
         texts = _texts(parameters_in(request, DetectParameters).q)
         with in_googles_words(FIELDS, ""):
             detected = await self._translator.detect(texts, self._deadline())
         return in_json(detections_document(detected))
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
-        """List the languages, with names if there is a language for them."""
         parameters = parameters_in(request, LanguagesParameters)
         if parameters.target:
             check_code("target", parameters.target)
@@ -183,11 +177,7 @@ class V2:
 
 
 def parameters_in(request: HttpRequest, kind: type[T]) -> T:
-    """Return the parameters of a call: those of the query, and of a body of JSON or of a form.
-
-    Raises:
-        InvalidRequest: one is missing, wrong, unknown, or given twice.
-    """
+    """Return the parameters of query and body; raise `InvalidRequest` if one is missing, wrong, unknown or twice."""
     document: dict[str, Any] = {}
     if request.body and not is_form(request):
         document = json_of(request, dict[str, Any])

@@ -168,30 +168,17 @@ class _MethodHandler:
         return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc")
 
     def _check_time(self, context: Context) -> None:
-        """Reject the most common calls if too little of their time is left, before anything is received.
-
-        Raises:
-            Overloaded: it is.
-        """
+        """Reject the most common calls if too little of their time is left, before anything is received."""
         if self._priority_of is not None and (left := context.time_remaining()) is not None:
             self._pipeline.check_time(left)
 
     def _identify(self, call: Call, metadata: Metadata) -> None:
-        """Admit only callers with a valid API key, where they need one; nothing is read from others.
-
-        Raises:
-            Unauthenticated: the caller has none.
-        """
+        """Admit only callers with a valid API key, where they need one; nothing is read from others."""
         if self._needs_key:
             self._pipeline.identify(call, metadata)
 
     def _admit(self, message: bytes) -> None:
-        """Reject the most common calls while every model is overloaded.
-
-        Raises:
-            Overloaded: they are.
-            InvalidRequest: the message, which would be rejected, can't be parsed.
-        """
+        """Reject the most common calls while every model is overloaded; malformed ones as `InvalidRequest`."""
         if (priority_of := self._priority_of) is not None:
             self._pipeline.admit(lambda: priority_of(message))
 
@@ -221,11 +208,7 @@ class _MethodHandler:
         await end(context, status_of(failure), trailers)
 
     async def _refuse(self, call: Call, error: Exception, context: Context) -> NoReturn:
-        """End a call, before it is served, with the error's status.
-
-        Raises:
-            AbortError: always; or CancelledError, as for `end`.
-        """
+        """End a call, before it is served, with the error's status."""
         status = status_of(self._pipeline.refuse(call, error))
         await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
 
@@ -242,7 +225,6 @@ def _without_frames(error: ServiceError) -> ServiceError:
 
 
 def _timing(call: Call) -> tuple[tuple[str, str], ...]:
-    """Return the call's duration as a trailer, if the call has any texts."""
     if not call.num_texts:
         return ()
     return ((TIMING_KEY, server_timing(call.seconds, call.total_seconds)),)

@@ -27,11 +27,7 @@ class Certificate:
 
 
 def read_certificate(pem: bytes) -> Certificate:
-    """Read the first certificate of a PEM file, the server's own.
-
-    Raises:
-        ValueError: the file has no certificate.
-    """
+    """Read the first certificate of a PEM file, the server's own; raise `ValueError` if there is none."""
     found = x509.load_pem_x509_certificate(pem)
     return Certificate(found.not_valid_before_utc, found.not_valid_after_utc, _has_usable_key(found))
 

@@ -43,11 +43,7 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
 
 
 def check_counts(message: Message, within: str = "") -> None:
-    """Check the lists of a message, but not of its submessages; `within` is the prefix of its fields' names.
-
-    Raises:
-        TooMany: a list has more entries than allowed.
-    """
+    """Raise `TooMany` if a list of a message, but not of submessages, is too long; `within` prefixes its name."""
     for field, (most, advice) in MAXIMA[type(message)].items():
         if (number := len(getattr(message, field))) > most:
             check_count(f"{within}{field}", number, most, advice)

@@ -26,7 +26,6 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         self._closed = False
 
     def set_serving(self, serving: bool) -> None:
-        """Set whether the server accepts calls, and notify all watchers."""
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
         self._statuses = dict.fromkeys(self._statuses, status)
         self._wake()
@@ -43,7 +42,6 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         return health_pb2.HealthCheckResponse(status=status)
 
     async def Watch(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> None:  # noqa: N802
-        """Send the status of one service, now and whenever it changes."""
         sent = None
         while True:
             changed = self._changed

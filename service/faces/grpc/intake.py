@@ -50,11 +50,7 @@ class Receptions:
         return self.limit - self._turns.num_free
 
     async def receive(self, read: Callable[[], Awaitable[T]], connection: str) -> T:
-        """Return what `read` receives, in the turn of the caller's connection.
-
-        Raises:
-            MessageTooSlow: it took too long while others waited.
-        """
+        """Return what `read` receives, in the connection's turn; raise `MessageTooSlow` if others wait too long."""
         if not self._turns.take_free(connection):
             self._watch()
             await self._turns.wait(connection)
@@ -146,11 +142,7 @@ class Intake:
         self._large = LargeMessages()
 
     def begin(self, context: Context, open_calls: OpenCalls | None, owner: str) -> CallHold:
-        """Begin to hold memory for a call of an owner, see `ByteBudget`.
-
-        Raises:
-            MemoryFull: there is no room for another call.
-        """
+        """Begin to hold memory for an owner's call; raise `MemoryFull` if there is no room (`ByteBudget`)."""
         hold = CallHold(self._memory.held, open_calls)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(hold.end)  # type: ignore[arg-type]
@@ -181,11 +173,7 @@ class Intake:
 
 
 def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
-    """Parse a message.
-
-    Raises:
-        InvalidRequest: the bytes are not a valid message.
-    """
+    """Parse a message; raise `InvalidRequest` if the bytes are not one."""
     try:
         return deserialize(message)
     except DecodeError as error:

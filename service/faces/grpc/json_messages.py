@@ -15,11 +15,7 @@ M = TypeVar("M", bound=Message)
 
 
 def message_from_json(body: bytes, kind: type[M]) -> M:
-    """Parse a message.
-
-    Raises:
-        InvalidRequest: the body is not such a message, or has too many entries.
-    """
+    """Parse a message; raise `InvalidRequest` if the body is not one, or has too many entries."""
     check_json(body)
     body = without_mark(body)
     check_encoding(body)
@@ -58,11 +54,7 @@ def message_of(document: Any, kind: type[M], given: str = "body") -> M:
 
 
 def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
-    """Check the kinds of values that errors of protobuf tell in Python's words, and with other values of the body.
-
-    Raises:
-        InvalidRequest: one is wrong; the message names it.
-    """
+    """Check the kinds of values that errors of protobuf tell in Python's words, and with other values of the body."""
     pending: list[tuple[Path, dict[str, Any], Any]] = [(Path(), document, descriptor)]
     while pending:
         path, within, about = pending.pop()

@@ -73,11 +73,7 @@ class ServerTls:
 
 
 def tls_of(config: ServerConfig) -> ServerTls | None:
-    """Return TLS as configured, or None without a certificate.
-
-    Raises:
-        FileProblem: as for `ServerTls`.
-    """
+    """Return TLS as configured, or `None` without a certificate; raises as `ServerTls`."""
     if config.tls_certificate and config.tls_key:
         return ServerTls(config.tls_certificate, config.tls_key, config.tls_client_ca)
     return None

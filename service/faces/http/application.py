@@ -1,7 +1,4 @@
-"""Applications of a port: what answers each of its exchanges, made from a function that maps a request to an answer.
-
-`calls.py` has the one of callers.
-"""
+"""Applications of a port, each made from a function that maps a request to an answer; for callers: `calls.py`."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,11 +28,7 @@ class FormPart:
 
     @property
     def text(self) -> str:
-        """Return the content of a field that is no file.
-
-        Raises:
-            InvalidRequest: it is not UTF-8.
-        """
+        """Return the content of a field that is no file; raise `InvalidRequest` if it is not UTF-8."""
         try:
             return self.content.decode("utf-8")
         except UnicodeDecodeError:
@@ -99,11 +92,7 @@ def application(answer: Answer, max_body_bytes: int = 0) -> Application:
 
 
 def check_head(head: Head, methods: Sequence[str]) -> None:
-    """Check that a request's method is one of `methods`, and the number of its headers.
-
-    Raises:
-        Refused: the method is another one, or there are too many.
-    """
+    """Raise `Refused` if a request's method is none of `methods`, or it has too many headers."""
     if head.method not in methods:
         raise UnknownMethod(head.method, methods)
     if head.num_headers > MAX_HEADERS:

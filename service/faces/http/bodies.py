@@ -72,11 +72,7 @@ def json_of(request: HttpRequest, kind: type[T]) -> T:
 
 
 def from_json(body: bytes, kind: type[T]) -> T:
-    """Read JSON, whatever it was called.
-
-    Raises:
-        InvalidRequest: it is not JSON, not of this type, or has too many values.
-    """
+    """Read JSON, whatever it was called; raise `InvalidRequest` if it is malformed, mistyped or has too many values."""
     check_json(body)
     body = without_mark(body)
     try:
@@ -89,11 +85,7 @@ def from_json(body: bytes, kind: type[T]) -> T:
 
 
 def checked(values: object, kind: type[T]) -> T:
-    """Check values that are no JSON, such as those of a form, where every number is a text.
-
-    Raises:
-        InvalidRequest: they are not of this type.
-    """
+    """Check values that are no JSON, such as a form's, where numbers are texts; raise `InvalidRequest` if wrong."""
     try:
         found: T = _adapter(kind).validate_python(values, strict=False)
     except ValidationError as error:
@@ -102,11 +94,7 @@ def checked(values: object, kind: type[T]) -> T:
 
 
 def form_of(query: str) -> list[tuple[str, str]]:
-    """Return the fields of a query, in order.
-
-    Raises:
-        InvalidRequest: there are too many, or they are not UTF-8.
-    """
+    """Return a query's fields, in order; raise `InvalidRequest` if they are too many, or not UTF-8."""
     return fields_of(query.encode("latin-1"))
 
 
@@ -120,7 +108,6 @@ def _kept_adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _invalid(error: ValidationError) -> InvalidRequest:
-    """Return the first problem, as every other invalid request is reported."""
     problem = error.errors(include_url=False)[0]
     kind, where, given = problem["type"], Path(*problem["loc"]), problem["input"]
     context: Mapping[str, Any] = problem.get("ctx", {})

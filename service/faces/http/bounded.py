@@ -18,7 +18,6 @@ class AtMost:
     entries: int
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """See pydantic: add the bound to the schema of a list or a dict."""
         schema = handler(source)
         if schema["type"] == "list":
             return {**schema, "max_length": self.entries, "fail_fast": True}

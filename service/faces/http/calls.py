@@ -167,7 +167,6 @@ class _Sending:
         self._is_last = is_last
 
     async def answer(self, answer: HttpAnswer) -> None:
-        """Send a whole answer, with the call's id and timing."""
         call = self._call
         headers = {**self._always(), **answer.headers, REQUEST_ID_KEY: call.request_id}
         if call.num_texts:
@@ -175,7 +174,6 @@ class _Sending:
         await send_answer(self.exchange, replace(answer, headers=headers))
 
     async def part(self, part: bytes) -> None:
-        """Send a part of a stream, after its head."""
         if not self.exchange.has_begun:
             await self._begin()
         await self.exchange.send_part(part)

@@ -64,7 +64,6 @@ class Connection(asyncio.BufferedProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the first request."""
         self._transport = transport  # type: ignore[assignment]  # uvloop's is not derived from asyncio's
         if self.state is State.CLOSED:  # it made room for another one meanwhile
             self.abort()
@@ -77,7 +76,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._connections.scratch[: max(MAX_HEAD_BYTES - self._num_kept, 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Use what has arrived, or keep it."""
         if self.state is State.DISCARDING:
             return
         self.received += self._connections.scratch[:nbytes]
@@ -105,11 +103,9 @@ class Connection(asyncio.BufferedProtocol):
         self._leave()
 
     def pause_writing(self) -> None:
-        """Note that the client takes the answer more slowly than it is sent."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Note that more of the answer can be sent."""
         self._is_full = False
         _wake(self._room)
 
@@ -131,13 +127,13 @@ class Connection(asyncio.BufferedProtocol):
             self._more = None
 
     def fail(self, failure: ServiceError | ClientGone) -> None:
-        """Let whoever reads the body fail with this, now or when it next waits."""
+        """Make reading of the body fail with this, now or at the next wait."""
         self._failure = self._failure or failure
         if self._more is not None and not self._more.done():
             self._more.set_exception(self._failure)
 
     def use(self, exchange: Exchange) -> None:
-        """Go on after something of what had been received was used, or more may be."""
+        """Continue after received bytes were used, or may be used now."""
         if exchange.is_received and self.state is State.BODY:
             self._enter(State.WORKING)
             self._limit_waiting()  # which could not be told from the body before
@@ -163,7 +159,6 @@ class Connection(asyncio.BufferedProtocol):
     # Requests, one after the other.
 
     def _begin_next(self) -> None:
-        """Begin with the next request once its head has arrived."""
         if self.received.startswith(b"\r\n") and (empty := _EMPTY_LINES.match(self.received)):  # RFC 9112 2.2
             del self.received[: empty.end()]
             self._num_searched = 0
@@ -231,7 +226,6 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def _refuse(self, refused: Refused) -> None:
-        """Answer what can't be read as a request."""
         assert self._transport is not None, "nothing arrives without a transport"
         self._transport.write(plain_answer(refused.status, str(refused)))
         self._close()

@@ -35,10 +35,10 @@ class Wire(Protocol):
         """Wait until more of the body has arrived."""
 
     def use(self, exchange: "Exchange") -> None:
-        """Go on after something of what had been received was used, or more may be."""
+        """Continue after received bytes were used, or may be used now."""
 
     def fail(self, failure: ServiceError) -> None:
-        """Let whoever reads the body fail with this."""
+        """Make reading of the body fail with this, now or at the next wait."""
 
     def trust(self) -> None:
         """Note that the client has sent a good key."""
@@ -107,7 +107,6 @@ class Exchange:
         return part
 
     def know(self, *, is_known: bool) -> None:
-        """Say whether it is known who sends the request."""
         self.is_known = is_known
         self._wire.use(self)
 
@@ -119,11 +118,7 @@ class Exchange:
         self._wire.fail(failure)
 
     def skip(self) -> None:
-        """Drop what has arrived of the body.
-
-        Raises:
-            HeadRefused: it is malformed.
-        """
+        """Drop what has arrived of the body; raise `HeadRefused` if it is malformed."""
         self._take()
 
     def _take(self) -> bytes:
@@ -158,7 +153,6 @@ class Exchange:
             await self._wire.write(self, b"%x\r\n%b\r\n" % (len(part), part) if self._sends_chunks else part)
 
     async def end(self, part: bytes = b"") -> None:
-        """Send the last part of an answer that was begun."""
         await self.send_part(part)
         self.has_ended = True
         if self._sends_chunks and self.head.method != "HEAD":

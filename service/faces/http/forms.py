@@ -45,29 +45,19 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
 
 
 def check_number(number: int, most: int = MAX_FIELDS) -> None:
-    """Check the number of a form's fields.
-
-    Raises:
-        InvalidRequest: there are more than `most`.
-    """
+    """Raise `InvalidRequest` if a form has more than `most` fields."""
     if number > most:
         raise InvalidRequest("the form has too many fields", allowed=f"up to {most}")
 
 
 def list_name(name: str) -> str:
-    """Return the name of the list that a field is an entry of, where it is written as PHP (`q[0]`) or jQuery (`q[]`)
-    write it; empty where it is not.
-    """
+    """Return the list that a field is an entry of, as PHP (`q[0]`) and jQuery (`q[]`) write it; else nothing."""
     entry = _ENTRY.fullmatch(name)
     return entry[1] if entry else ""
 
 
 def text_of(text: bytes, errors: str = "replace") -> str:
-    """Return a name or a value of a form as text.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8, and `errors` are strict.
-    """
+    """Return a name or a value of a form as text; raise `UnicodeDecodeError` if `errors` are strict."""
     return unquoted(text.replace(b"+", b" ")).decode("utf-8", errors)
 
 

@@ -165,11 +165,7 @@ def _headers(lines: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 
 def _path_and_query(target: bytes) -> tuple[str, str]:
-    """Return both parts of a target in origin form; of one in absolute form, those behind the authority.
-
-    Raises:
-        HeadRefused: it is invalid, or what is before the query is too long.
-    """
+    """Return both parts of a target in origin form; of one in absolute form, those behind the authority."""
     size = target.find(b"?") if b"?" in target else len(target)
     if size > MAX_PATH_BYTES:
         raise HeadRefused(

@@ -132,7 +132,6 @@ class _Reception:
             await self._form.feed(b"")
 
     def request(self) -> HttpRequest:
-        """Return the request with what has arrived."""
         if self._form is not None:
             return replace(self._request, form=tuple(self._form.parts))
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)

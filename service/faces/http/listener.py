@@ -28,7 +28,6 @@ class CallListener:
     def __init__(
         self, listening: socket.socket, app: Application, limits: ConnectionLimits, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Take a bound socket; with `tls`, speak HTTPS only."""
         self.port: int = listening.getsockname()[1]
         self._socket = listening
         self._socket.setblocking(False)
@@ -120,10 +119,7 @@ class HttpListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port, and stop once the requests that have arrived are answered: after a second at most.
-
-        Blocks until then.
-        """
+        """Close the port, and block until the requests that have arrived are answered: a second at most."""
         if self._thread.is_alive():
             loop, stopping = self._running.result(_STOP_SECONDS)
             loop.call_soon_threadsafe(stopping.set)

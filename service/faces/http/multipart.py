@@ -30,11 +30,7 @@ class FormReader:
     """Reads the fields of a form; its parser is in Python, so others get turns in between."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        """Take the boundary from the request's headers.
-
-        Raises:
-            InvalidRequest: there is none, or it is too long.
-        """
+        """Take the boundary from the headers; raise `InvalidRequest` if there is none, or it is too long."""
         _, parameters = parse_options_header(headers.get("content-type", ""))
         boundary = parameters.get("boundary", "")
         if not 0 < len(boundary) <= _MAX_LINE_BYTES:
@@ -57,11 +53,7 @@ class FormReader:
             raise self._malformed(error) from None
 
     async def feed(self, received: bytes) -> None:
-        """Read what has arrived; nothing at the end.
-
-        Raises:
-            InvalidRequest: the form is cut off or not well-formed, or has too many parts.
-        """
+        """Read what has arrived, nothing at the end; raise `InvalidRequest` if malformed, or of too many parts."""
         try:
             for at in range(0, len(received), _AT_ONCE_BYTES):
                 if self._parser.closed:
@@ -131,7 +123,7 @@ def _filename(segment: MultipartSegment) -> str | None:
 
 
 def _check(segment: MultipartSegment) -> None:
-    """Refuse a part whose content is not as it is."""
+    """Refuse a part that has a transfer encoding, such as base64."""
     encoding = segment.header("Content-Transfer-Encoding", "").lower()
     if encoding not in _UNENCODED:
         quoted_encoding = Quoted(quoted(encoding))

@@ -104,7 +104,6 @@ class OpenConnections:
         return True
 
     def enter(self, connection: Connection, state: State) -> None:
-        """Note what a connection does from now on."""
         if connection.is_trusted:
             group, makes_room = self._trusted_waiting, state is State.WAITING
         else:
@@ -134,7 +133,6 @@ class OpenConnections:
             self._change(host, -1)
 
     def _change(self, host: str, change: int) -> None:
-        """Count one connection of a host more or less."""
         record = self._hosts.setdefault(host, _Host())
         if record.number:
             with_as_many = self._hosts_with[record.number]

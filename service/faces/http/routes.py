@@ -1,4 +1,4 @@
-"""Which call each path is, and in whose words its errors are."""
+"""The routing table: which call each path is, and in the format of which API its errors are."""
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -62,7 +62,6 @@ class Route:
 
     @property
     def has_own_key(self) -> bool:
-        """Return whether the API's callers may send their key elsewhere than in a header."""
         return self.key_in is not _no_key
 
 
@@ -75,7 +74,6 @@ class Found:
 
     @property
     def parts(self) -> Mapping[str, str]:
-        """Return the open parts, decoded."""
         if not self.open_parts:
             return self.open_parts
         sent = ((name, part.encode("latin-1")) for name, part in self.open_parts.items())
@@ -133,7 +131,7 @@ class Routes:
         return None
 
     def failure(self, path: str) -> Failure:
-        """Return in whose words it is told that `path` has no route: those of the API whose paths begin like it.
+        """Return the error format of the API whose paths begin like `path`, which has no route.
 
         Of several, the first; the first API of all where none begins so.
         """

@@ -78,10 +78,7 @@ class Cors:
 
 
 def has_own_host(headers: Mapping[str, str], own_host: str) -> bool:
-    """Return whether `Host` is an address, a name without a dot, or `own_host`, the configured one.
-
-    Header names are in lower case.
-    """
+    """Return whether `Host` is an address, a name without a dot, or `own_host`; header names are in lower case."""
     return "host" not in headers or _is_own(_hostname(headers["host"]), own_host)
 
 
@@ -105,11 +102,7 @@ class PageRules:
     own_host: str | None
 
     def check(self, method: str, headers: Mapping[str, str]) -> None:
-        """Check a request's head, whose names are in lower case, before anything else of it is read.
-
-        Raises:
-            Forbidden: another site's page has sent it, or may have.
-        """
+        """Check a request's head, names in lower case; raise `Forbidden` if another site's page may have sent it."""
         if ANY in self.origins:
             return
         if self.own_host is not None and not has_own_host(headers, self.own_host):

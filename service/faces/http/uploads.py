@@ -21,11 +21,7 @@ _NO_OPTIONS = DocumentOptions()
 
 
 def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
-    """Return the file of a form, and its other fields.
-
-    Raises:
-        InvalidRequest: the body is no form, or has no file, several, or a field that is a file and should not be.
-    """
+    """Return a form's file, and its other fields; raise `InvalidRequest` unless there is exactly one file."""
     if (given := content_type(request)) != MULTIPART:
         raise InvalidRequest("Content-Type is {given}", given=given, allowed=MULTIPART)
     parts = request.form

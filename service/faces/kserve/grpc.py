@@ -74,8 +74,6 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return await self._infer(request, context)
 
     async def ModelStreamInfer(self, requests: AsyncIterator[pb.ModelInferRequest], context: Context) -> None:  # noqa: N802
-        """Translate a stream of requests."""
-
         def infer(request: pb.ModelInferRequest) -> Any:
             return self._infer(request, context)
 

@@ -103,7 +103,6 @@ class KServe:
         return answer_of(response, is_binary)
 
     async def repository_index(self, request: HttpRequest) -> HttpAnswer:
-        """List the models on disk and in memory."""
         only_ready = parsed(request.body, IndexBody).ready
         index = await self._methods.repository_index(_repository_of(request), only_ready=only_ready)
         return in_json(document_of(index)["models"])
@@ -132,7 +131,6 @@ def _status_answer(word: str, is_so: bool, **more: str) -> HttpAnswer:
 
 
 def _model_of(request: HttpRequest) -> tuple[str, str]:
-    """Return the name and the version that a path has; empty ones if it has none."""
     return request.parts.get("name", ""), request.parts.get("version", "")
 
 

@@ -83,11 +83,7 @@ class ModelBody(_WithParameters):
 
 
 def parsed(document: bytes, kind: type[B]) -> B:
-    """Read JSON; nothing at all counts as an empty object.
-
-    Raises:
-        InvalidRequest: as for `from_json`.
-    """
+    """Read JSON, where nothing at all counts as an empty object; raises as `from_json`."""
     return from_json(document or b"{}", kind)
 
 
@@ -128,11 +124,7 @@ def infer_request(model: tuple[str, str], body: InferBody, data: bytes) -> pb.Mo
 
 
 def fill(into: Any, given: Parameters, within: str = "") -> None:
-    """Set parameters of a message; those that are null in JSON count as left out.
-
-    Raises:
-        InvalidRequest: the value of one has a type that messages don't have.
-    """
+    """Set parameters, but for those that are null; raise `InvalidRequest` for a type that messages don't have."""
     for name, value in given.items():
         if value is None:
             continue
@@ -144,11 +136,7 @@ def fill(into: Any, given: Parameters, within: str = "") -> None:
 
 
 def binary_outputs(body: InferBody) -> Callable[[str], bool]:
-    """Return what tells of an output by its name whether the caller wants its data in binary.
-
-    Raises:
-        InvalidRequest: a parameter that says so is neither true nor false.
-    """
+    """Return which outputs' data are binary, by name; raise `InvalidRequest` for a flag that is no truth value."""
     of_all = _flag(body.given, "binary_data_output", "", default=False)
     of_one = {
         each.name: _flag(each.given, "binary_data", f"outputs[{each.name[:60]}].", default=of_all)
@@ -209,7 +197,6 @@ def _plain_one(field: Any, value: Any) -> Any:
 
 
 def _json_length(request: HttpRequest, whole: int) -> int:
-    """Return where the JSON ends in a body of `whole` bytes."""
     given = request.headers.get(JSON_LENGTH.lower())
     if given is None:
         return whole
@@ -226,7 +213,6 @@ def _json_length(request: HttpRequest, whole: int) -> int:
 
 
 def _elements(inputs: Sequence[InputBody], data: bytes) -> list[Sequence[bytes]]:
-    """Return the elements of each input."""
     found: list[Sequence[bytes]] = []
     position = 0
     for tensor in inputs:

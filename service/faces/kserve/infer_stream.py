@@ -26,10 +26,7 @@ class InferStream:
     Triton's clients would see. Cancelling `run` cancels all unanswered requests."""
 
     def __init__(self, infer: Infer, pipeline: CallPipeline, hold: Hold, metadata: Metadata = ()) -> None:
-        """Serve each request as a call of its own, with the stream's metadata.
-
-        The request counts towards `hold`, and so does its answer until it is written.
-        """
+        """Serve each request as a call, with the stream's metadata; it and its answer count towards `hold`."""
         self.seconds: Counter[Phase] = Counter()  # over all requests so far
         self._infer = infer
         self._pipeline = pipeline

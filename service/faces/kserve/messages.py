@@ -114,11 +114,7 @@ def call_from_pb(
 
 
 def priority_of(message: pb.ModelInferRequest) -> Priority:
-    """Return the priority that a request's parameters ask for.
-
-    Raises:
-        InvalidRequest: a parameter is unknown or wrong.
-    """
+    """Return the priority that parameters ask for; raise `InvalidRequest` if one is unknown or wrong."""
     return _priority(_parameters_from_pb(message))
 
 
@@ -275,7 +271,6 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
 
 
 def _wrong(name: str, value: object, allowed: str = "", advice: str = "") -> InvalidRequest:
-    """Return the error for a known parameter with a value that is not allowed."""
     return InvalidRequest(
         "parameter {name} is {value}",
         _path_of(name),

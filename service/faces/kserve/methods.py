@@ -45,7 +45,6 @@ class KServeMethods:
     """
 
     def __init__(self, translator: Translator, control: ModelControl, phase: Callable[[], Phase]) -> None:
-        """`phase` returns the server's phase."""
         self._translator = translator
         self._control = control
         self._phase = phase
@@ -64,12 +63,10 @@ class KServeMethods:
         return self._phase().is_ready
 
     def server_metadata(self, *more_extensions: str) -> pb.ServerMetadataResponse:
-        """Return the server's name, version and extensions; `more_extensions` are those of a protocol."""
         extensions = sorted((*_EXTENSIONS, *more_extensions))
         return pb.ServerMetadataResponse(name="dragoman", version=service.__version__, extensions=extensions)
 
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
-        """Return a model's versions and tensors."""
         model = self._translator.model(name, version)
         return metadata_to_pb(model, [each.version for each in reversed(self._versions(model.name))])
 
@@ -98,7 +95,6 @@ class KServeMethods:
         return results_to_pb(call, await self._translate(call), request.id)
 
     async def repository_index(self, repository: str, *, only_ready: bool) -> pb.RepositoryIndexResponse:
-        """List the models on disk and in memory."""
         _check_repository(repository)
         states = await self._control.states()
         listed = [each for each in states if each.state is LoadState.READY or not only_ready]
@@ -126,7 +122,6 @@ class KServeMethods:
         return [model for model in self._translator.models() if model.name == name]
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:
-        """Return one result for each part of the call, or raise the error of one of them."""
         if len(call.parts) == 1:
             return [await self._translate_part(call.parts[0])]
         return await all_of(map(self._translate_part, call.parts))

@@ -51,9 +51,7 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
 
 
 def num_elements(shape: Sequence[int]) -> int | None:
-    """Return n of a shape [n], or of [n, 1] or [1, n], as clients of models with a dimension for batches have it;
-    `None` of any other.
-    """
+    """Return n of a shape [n], or of [n, 1] or [1, n], as clients that batch send it; `None` of any other."""
     lengths = [length for length in shape if length != 1]
     if not 1 <= len(shape) <= 2 or len(lengths) > 1 or min(shape) < 0:
         return None
@@ -61,11 +59,7 @@ def num_elements(shape: Sequence[int]) -> int | None:
 
 
 def check_parameters(name: str, parameters: object) -> None:
-    """Reject parameters that would change a tensor's meaning; ignore all others.
-
-    Raises:
-        Unimplemented: shared memory or a classification is requested.
-    """
+    """Raise `Unimplemented` for parameters that change a tensor's meaning: shared memory, classification."""
     for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
         if parameter.startswith("shared_memory_") or parameter == "classification":
             raise Unimplemented(

@@ -45,7 +45,6 @@ class Files:
         self._scheme = scheme
 
     def routes(self, keyed: Any, free: Any) -> Sequence[Route]:
-        """Return the routes; `keyed` makes one that needs a key and `free` one that needs none."""
         upload = partial(keyed, max_body_bytes=MAX_UPLOAD_BYTES)
         return (
             upload("POST", "/translate_file", "http/libretranslate/translate_file", self.translate_file),
@@ -53,7 +52,6 @@ class Files:
         )
 
     async def translate_file(self, request: HttpRequest) -> HttpAnswer:
-        """Translate a document, and tell where it is."""
         file, fields = form_with_file(request)
         values = {part.name: part.text for part in reversed(fields)}
         for name in ("source", "target"):
@@ -124,7 +122,6 @@ class LibreTranslate:
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate a text, or a list of them."""
         parameters = messages.parameters_of(messages.body_of(request, messages.TranslateBody), self._deadline())
         texts, mime_type = parameters.request.texts, parameters.request.mime_type
         current_call().asks_for(texts)
@@ -146,7 +143,6 @@ class LibreTranslate:
         return in_json(messages.languages_document(languages_of(self._translator.catalogue())))
 
     async def settings(self, request: HttpRequest) -> HttpAnswer:
-        """Tell a page what it has to know about this server."""
         languages = languages_of(self._translator.catalogue())
         document = messages.settings_document(
             languages, self._translator.limits.max_characters, ENDINGS, asks_for_keys=self._asks_for_keys

@@ -131,11 +131,7 @@ def parameters_of(body: TranslateBody, deadline_seconds: float) -> Parameters:
 
 
 def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
-    """Return the texts of a call, and whether they came as a list.
-
-    Raises:
-        InvalidRequest: there are none, too many, or what is no text.
-    """
+    """Return the texts, and whether they are a list; raise `InvalidRequest` for none, too many, or what is no text."""
     if q in (None, "", []):
         raise _missing("q")
     if isinstance(q, str):
@@ -183,10 +179,7 @@ def languages_document(languages: Iterable[ListedLanguage]) -> list[Document]:
 def settings_document(
     languages: Sequence[ListedLanguage], max_characters: int, endings: Sequence[str], *, asks_for_keys: bool
 ) -> Document:
-    """Return what a page has to know: limits, whether a key is needed, what is switched off, its first languages.
-
-    Files with one of `endings` can be translated.
-    """
+    """Return what a page has to know of this server; files with one of `endings` can be translated."""
     targets = {target for each in languages for target in each.targets}
     target = next((each for each in languages if each.code in targets), ListedLanguage("en", "English", []))
     return {

@@ -83,7 +83,6 @@ class OpenAI:
         yield b"data: [DONE]\n\n"
 
     async def model(self, request: HttpRequest) -> HttpAnswer:
-        """Describe a model, which is there if its pair is translated."""
         name = "/".join(request.parts[part] for part in ("owner", "name") if part in request.parts)
         pair_of(name, self._translator.catalogue())
         return in_json(messages.model_entry(name))

@@ -36,7 +36,6 @@ class Page:
     policy: str
 
     def answer(self, headers: Mapping[str, str] = _NO_HEADERS) -> HttpAnswer:
-        """Return the page as an answer, with further `headers`."""
         headers = {**headers, "Content-Security-Policy": self.policy}
         return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", self.body, headers)
 

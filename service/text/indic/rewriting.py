@@ -38,10 +38,7 @@ def rewritten(text: str, rules: Iterable[Rule]) -> str:
 
 
 def traced(text: str, rules: Iterable[Rule]) -> tuple[str, list[TokenSpan]]:
-    """Return what `rewritten` does, and for each of its characters the part of `text` that it stands for.
-
-    The parts begin, and end, in order. Spaces that a rule adds have empty ones.
-    """
+    """Return what `rewritten` does, and in order the parts of `text` for its characters, empty for added spaces."""
     spans = [(at, at + 1) for at in range(len(text))]
     for each in rules:
         parts: list[str] = []

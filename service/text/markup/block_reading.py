@@ -55,10 +55,7 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
 
 
 class _Reading:
-    """What has been read of a block: its text, in which white space is one space, and its elements and marks.
-
-    `before` and `after` are the white space around the text, as it was written.
-    """
+    """What has been read of a block; `before` and `after` are the white space around its text."""
 
     def __init__(self, html: str) -> None:
         self._html = html
@@ -69,7 +66,6 @@ class _Reading:
         self.before = self.after = ""
 
     def add(self, part: Part) -> None:
-        """Read the next part."""
         raw = self._html[part.start : part.end]
         match part.role:
             case Role.TEXT:
@@ -234,7 +230,6 @@ def _take_kept(root: Node, text: str) -> list[Node]:
 
 
 def _covers(spans: Sequence[Span], text: str) -> bool:
-    """Return whether there is only white space outside of `spans`, which are sorted."""
     done = 0
     for span in spans:
         if text[done : span.start].strip():

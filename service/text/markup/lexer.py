@@ -131,10 +131,7 @@ def tokens(html: str) -> Iterator[Token]:
 
 
 def attributes(tag: str) -> dict[str, str]:
-    """Return the names, in lower case, and values of a start tag's attributes; the first of a name wins.
-
-    Character references are not decoded.
-    """
+    """Return a start tag's attributes by their lower-case names, values not decoded; the first of a name wins."""
     found: dict[str, str] = {}
     for name, start, end in attribute_values(tag):
         found.setdefault(name, tag[start:end])

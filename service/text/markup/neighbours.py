@@ -1,4 +1,4 @@
-"""Elements beside each other that are all of a paragraph: the entries of a menu, a toolbar, a breadcrumb, a tag list.
+"""Sibling elements that are separate items: the entries of a menu, a toolbar, a breadcrumb, a tag list.
 
 As one text, an entry might take the words of another. So each is a text of its own: their tags become boundaries.
 """
@@ -82,7 +82,6 @@ class _Texts:
         return self._text[start:stop]
 
     def have_words(self, first: int, end: int) -> bool:
-        """Return whether there is a letter or a digit in the parts from `first` to before `end`."""
         return self._num_with_words[end] > self._num_with_words[first]
 
 

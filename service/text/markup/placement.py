@@ -197,9 +197,7 @@ class _Placer:
         return with_letters([element.need_with_letters for element in elements], spans, low, high, self._num_before)
 
     def _border(self, position: int, parent: Node, low: int, high: int) -> tuple[int, bool]:
-        """Return the word before which a tag at `position` belongs; if the second value is true, after the previous
-        word.
-        """
+        """Return the word before which a tag at `position` belongs, and whether it comes right after the one before."""
         if position <= parent.start:
             return low, False
         if position >= parent.end:

@@ -175,10 +175,7 @@ def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int,
 
 
 def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[int, int]) -> bool:
-    """Return whether the content of an inline element, from its start tag to its end tag, may be in a sentence.
-
-    Its tags must all be paired.
-    """
+    """Return whether the content of an inline element may be in a sentence: all its tags must be paired."""
     names: list[str] = [tokens[start].name]
     unnestable = UNNESTABLE.intersection(names)  # those of `names` that are in it
     index = start + 1

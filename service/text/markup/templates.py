@@ -95,7 +95,6 @@ class Templates:
         self._closings: dict[str, int] = {}  # where each closing delimiter was found last; behind the text: nowhere
 
     def at(self, start: int) -> Template | None:
-        """Return the expression that starts at a position, if there is one."""
         html = self._html
         first = html[start : start + 2]
         if (first[:1] == "{" or first in ("<#", "<@", "</")) and (match := _DIRECTIVE.match(html, start)):

@@ -97,9 +97,7 @@ def points(
 
 
 def longest_ordered(labels: Sequence[int | None], weights: Sequence[int]) -> list[tuple[int, int]]:
-    """Return indices and labels of the heaviest non-decreasing subsequence of `labels`, ignoring `None` and negative
-    ones.
-    """
+    """Return indices and labels of the heaviest non-decreasing subsequence, ignoring `None` and negative labels."""
     last_labels: list[int] = []  # of the best subsequence of each weight: its last label,
     last_indices: list[int] = []  # and the index of that
     previous: dict[int, int] = {}

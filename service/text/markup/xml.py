@@ -64,8 +64,6 @@ class XmlAsHtml:
     _closings: list[str] = field(repr=False)
 
     def restored(self, html: str) -> str:
-        """Return the XML for this HTML, which is that of a translation."""
-
         def original(match: re.Match[str]) -> str:
             if match["space"]:
                 return "&#160;"  # XML has no &nbsp;

@@ -62,7 +62,6 @@ class OwnPlaceholders:
     """The search for the placeholders of one call, which counts the CPU time that it takes in all texts."""
 
     def __init__(self, own: Sequence[OwnPlaceholder]) -> None:
-        """Compile the patterns."""
         for index, each in enumerate(own):
             check_own(each, index)
         self._own = own
@@ -119,7 +118,6 @@ class OwnPlaceholders:
             yield span
 
     def _count(self, index: int, began: float) -> None:
-        """Count the CPU time of a placeholder since `began`."""
         seconds = time.thread_time() - began
         self._seconds[index] += seconds
         self._seconds_of_all += seconds
