@@ -32,7 +32,7 @@ _SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _MAX_DEPTH = 100
 # In Python, which is slower and stricter about tabs, where PyYAML was built without libyaml.
-_LOADER = getattr(yaml, "CLoader", yaml.Loader)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OTHER_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 # Anchors and tags before a value, and what may be between.
 _PROPERTIES = re.compile(r"(?:!<[^>]*+>|[&!][^\s,\[\]{}]*+|[ \t\r\n]++|(?<=\s)#[^\n]*+)*+")

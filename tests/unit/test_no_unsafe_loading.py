@@ -8,7 +8,7 @@ import pytest
 from tests.programs import output_of
 from tests.servers import REPOSITORY
 
-MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "torch"}
+MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "torch"}
 FUNCTIONS = {"eval", "exec", "compile", "__import__"}
 SOURCES = sorted(path for path in (REPOSITORY / "service").rglob("*.py") if "pb" not in path.parts)
 
@@ -19,7 +19,11 @@ def unsafe(source: str) -> list[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.split(".")[0] in MODULES]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "yaml":
+            # Parsing gives events; all else that loads, or a loader that is not safe, may build objects.
+            if "load" in node.attr.lower() and node.attr not in {"SafeLoader", "CSafeLoader"}:
+                found.append(f"yaml.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in {*MODULES, "yaml"}:
             found.append(str(node.module))
         elif isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -41,7 +45,14 @@ def test_no_module_of_the_service_does() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        *("import pickle", "from yaml import load", "def f():\n    import marshal as m", "eval(text)"),
+        *(
+            "import pickle",
+            "from yaml import load",
+            "yaml.load(text, yaml.SafeLoader)",
+            "yaml.parse(text, yaml.Loader)",
+            "def f():\n    import marshal as m",
+            "eval(text)",
+        ),
         *("numpy.load(path, allow_pickle=True)", "numpy.load(path, allow_pickle=mode)"),
     ],
 )
