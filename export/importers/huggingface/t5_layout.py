@@ -111,7 +111,7 @@ class T5Layout:
     def our_weights(
         self, document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
     ) -> tuple[ModelConfig, dict[str, Array]]:
-        """See `Layout`. The scale of the output becomes one of the decoder's last norm."""
+        """The scale of the output becomes one of the decoder's last norm."""
         ours: dict[str, Array] = {}
         tables: dict[str, Array] = {}
         for name, value in given.items():
