@@ -201,6 +201,10 @@ async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+        # `wait` returns once the pipes are closed, and a pipe is not read while what came of it lies unread.
+        assert process.stdout is not None
+        while await process.stdout.read(PIECE_BYTES):
+            pass
         await process.wait()
 
 

@@ -155,6 +155,19 @@ async def test_texts_and_documents_for_which_there_is_no_room_are_not_taken() ->
     assert children() <= before
 
 
+async def test_a_process_that_said_more_than_was_read_ends_with_its_call() -> None:
+    says_much = f"""
+import fcntl, os, time
+fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 2**20)
+os.write(1, ({2**18}).to_bytes(8, "big") + bytes({2**20 - 8}))
+time.sleep(600)
+"""
+    before = children()
+    with pytest.raises(MemoryFull):
+        await planted(says_much).read(LINES, soon(), room(2**17))
+    assert children() <= before
+
+
 async def test_what_is_known_of_a_document_as_a_whole() -> None:
     csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
     head, _ = await DocumentReaders(MAX_CHARACTERS).read(csv, soon(), room())
