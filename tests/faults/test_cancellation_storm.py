@@ -45,7 +45,8 @@ class Protocol(NamedTuple):
     in_flight: int
 
 
-GRPC, HTTP = Protocol(GRPC_KINDS, 64), Protocol(HTTP_KINDS, 24)
+# All calls are of one caller, of whom 18 documents may be in the server.
+GRPC, HTTP = Protocol(GRPC_KINDS, 64), Protocol(HTTP_KINDS, 12)
 LONG = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 _CLIENT = """
