@@ -54,6 +54,18 @@ class ByteBudget:
     def take(self, hold: "Hold", num_bytes: int) -> None:
         if hold.failure is not None:
             raise hold.failure
+        owner = hold.owner
+        # More than both limits ask for, and yet there is room, for nearly every call.
+        room = self._parts * (hold.num_bytes + num_bytes)
+        if room > self._share - self._of_owners.get(owner, 0) or room > self.max_bytes - self.num_bytes:
+            self._make_room(hold, num_bytes)
+        self.num_bytes += num_bytes
+        self._of_owners[owner] = self._of_owners.get(owner, 0) + num_bytes
+        if hold.evict is not None:
+            self._arriving.pop(hold, None)
+            self._arriving[hold] = None
+
+    def _make_room(self, hold: "Hold", num_bytes: int) -> None:
         owner, size = hold.owner, hold.num_bytes + num_bytes
         counted = min(size, self._largest_bytes)
         room = max(size, self._parts_of_share * counted) - hold.num_bytes
@@ -76,10 +88,6 @@ class ByteBudget:
                     allowed=f"{self.max_bytes // 2**20} MiB for all calls together",
                     advice="try again later, or send smaller messages",
                 )
-        self.give_back(owner, -num_bytes)
-        if hold.evict is not None:
-            self._arriving.pop(hold, None)
-            self._arriving[hold] = None
 
     def give_back(self, owner: str, num_bytes: int) -> None:
         self.num_bytes -= num_bytes

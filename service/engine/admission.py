@@ -47,9 +47,10 @@ class BurstAllowance:
 
     def note(self, now_seconds: float, *, is_long: bool) -> None:
         """Learn how long the queue is, at each arrival: in between it can only get shorter."""
-        passed = max(now_seconds - self._last_seconds, 0.0)
-        used = self._used_seconds + (passed if is_long else -_RECOVERY * passed)
-        self._used_seconds = min(max(used, 0.0), INTERVAL_SECONDS)
+        if is_long or self._used_seconds:
+            passed = max(now_seconds - self._last_seconds, 0.0)
+            used = self._used_seconds + (passed if is_long else -_RECOVERY * passed)
+            self._used_seconds = min(max(used, 0.0), INTERVAL_SECONDS)
         self._last_seconds = now_seconds
 
     @property

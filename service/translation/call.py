@@ -58,7 +58,7 @@ class TranslationCall:
         self.is_continued = is_continued
         self.reserved_seconds = 0.0  # that its caller needs after it
         self.options = model.options(request.options)
-        self._options_of_all = None if self.options.is_sampled else replace(self.options, seed=None)
+        self._options_of_all = None if self.options.is_sampled else _without_seed(self.options)
         self.texts: list[PlannedText] = []
         self.segments: dict[int, PlannedSegment] = {}  # by number, from 0
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
@@ -206,6 +206,10 @@ class TranslationCall:
             wants_attention=wants_attention,
             call=self._call,
         )
+
+
+def _without_seed(options: DecodingOptions) -> DecodingOptions:
+    return options if options.seed is None else replace(options, seed=None)
 
 
 def _is_small(request: TranslationRequest, num_characters: int) -> bool:
