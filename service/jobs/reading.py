@@ -121,7 +121,7 @@ class DocumentReaders:
             try:
                 yield _Process(process)
             except (asyncio.IncompleteReadError, ConnectionError):
-                code = await process.wait()
+                code = await _ended(process)
                 _LOG.warning("a process that read a document of a caller ended with %d", code)
                 raise unreadable(
                     f"reading it failed, or took more than {MAX_CPU_SECONDS} s or too much memory; split it."
@@ -201,11 +201,15 @@ async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        # `wait` returns once the pipes are closed, and a pipe is not read while what came of it lies unread.
-        assert process.stdout is not None
-        while await process.stdout.read(PIECE_BYTES):
-            pass
-        await process.wait()
+        await _ended(process)
+
+
+async def _ended(process: Process) -> int:
+    """Wait for the end of a process: asyncio first wants its pipes at their end, so what they still hold is read."""
+    assert process.stdout is not None
+    while await process.stdout.read(PIECE_BYTES):
+        pass
+    return await process.wait()
 
 
 @asynccontextmanager
