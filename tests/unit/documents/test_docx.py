@@ -75,6 +75,7 @@ def test_words_may_change_their_order_with_their_formatting(manual: bytes) -> No
         (said("house") + said("1", RAISED) + said(" is"), 'house<sup id="1">1</sup> is'),
         (said("the 1") + said("st", RAISED) + said(" of May"), "the 1st of May"),
         (said(f"name{TAB}city"), 'name<br id="1">city'),
+        ('<w:r><w:t>name</w:t><w:ptab w:alignment="right"/><w:t>city</w:t></w:r>', 'name<br id="1">city'),
         (said("the ") + f"<w:r>{RUBY}</w:r>", 'the <span id="1">Y Z</span>'),
         (
             link(said("home")) + said(" | ") + link(said("contact")),
