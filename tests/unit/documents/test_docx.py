@@ -131,7 +131,11 @@ def test_the_main_part_is_what_the_package_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["ms-word.template.macroEnabled", "openxmlformats-officedocument.wordprocessingml.template"]
+    "kind",
+    [
+        *("ms-word.document.macroEnabled", "ms-word.template.macroEnabled"),
+        "openxmlformats-officedocument.wordprocessingml.template",
+    ],
 )
 def test_a_main_part_may_be_known_by_its_type_alone(kind: str) -> None:
     types = f'<Types><Default Extension="XML" ContentType="application/vnd.{kind}.main+xml"/></Types>'
