@@ -217,10 +217,10 @@ def test_no_search_goes_on_for_long() -> None:
     ],
 )
 def test_hostile_texts_take_linear_time(unit: str) -> None:
-    text = unit * (40_000 // len(unit))
+    text = unit * (20_000 // len(unit))
     start = time.process_time()
     find_placeholders(text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def refusal_of(given: OwnPlaceholder, text: str) -> InvalidRequest | None:
     return None
 
 
-@pytest.mark.parametrize("num_characters", [4_096, pytest.param(LONGEST, marks=pytest.mark.full)])
+@pytest.mark.parametrize("num_characters", [2_048, pytest.param(LONGEST, marks=pytest.mark.full)])
 def test_hostile_patterns_are_searched_for_in_steps_or_refused(
     num_characters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

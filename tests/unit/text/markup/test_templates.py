@@ -69,4 +69,4 @@ def test_a_text_of_a_program_keeps_its_empty_lines_and_lists() -> None:
 )
 def test_openings_without_an_end_are_text(opening: str) -> None:
     """Without bounds, each would search the rest of the text: some minutes instead of a moment."""
-    assert len(parse(f"a {opening * 10_000} b").blocks) <= 2
+    assert len(parse(f"a {opening * 5_000} b").blocks) <= 2
