@@ -112,6 +112,9 @@ def test_line_ends_stay_in_a_text_that_is_not_split() -> None:
     assert result is not None
     assert result.text == f"One two. {A} Three."
     assert result.restore(f"Eins zwei. {A} Drei.").text == "Eins zwei.\n \r\nDrei."
+    for text, translated in ((".\nA", ". B"), ("A\n.", "B .")):
+        spans = find_protected(text, kept=verbatim(text, line_ends(text)))
+        assert replace_aligned(text, spans, translated).text == text.replace("A", "B")
 
 
 def test_terms_are_flagged_as_terms() -> None:

@@ -48,7 +48,8 @@ def check_random_document(seed: int) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [150, pytest.param(2_000, marks=pytest.mark.full)])
 def test_random_documents(count: int) -> None:
-    for seed in (*range(count), 10_254, 14_627, 15_444):  # those three have links that are never closed
+    # Three have links that are never closed, and in the last one a link of Markdown was put around other brackets.
+    for seed in (*range(count), 10_254, 14_627, 15_444, 13_451_074):
         check_random_document(seed)
 
 
