@@ -162,21 +162,3 @@ def test_a_template_gets_a_charset_a_language_and_plurals() -> None:
 def test_any_translation_is_read_again_as_it_is(translation: str) -> None:
     document = open_document("t.po", b'msgid "file"\nmsgstr ""\n')
     assert polib.pofile(document.written([translation]).decode())[0].msgstr == translation.strip()
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ('msgid "a"\nmsgstr "b\n', "^line 2: expected a comment, or msgid"),
-        ('msgid "a"\nmsgstr "b"\nfoo\n', "^line 3: expected a comment.*not 'foo'"),
-        ('msgid "a"\n\n"b"\n', "^line 3: the entry before this line needs msgid and msgstr"),
-        ('msgid "a"\nmsgstr\n', "^line 2: the entry before this line needs msgid and msgstr"),
-        ('"a"\n', "^line 1: expected msgid, msgstr and the like before '\"a\"'"),
-        ('msgid "a"\nmsgid "b"\n', "^line 2: the entry has a second msgid"),
-        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"^line 3: expected msgstr\[0\], not msgstr\[1\]"),
-        ('msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n', "^line 2: its charset is EUC-TW"),
-    ],
-)
-def test_a_broken_file_gets_an_error_with_its_line(source: str, message: str) -> None:
-    with pytest.raises(DocumentError, match=message):
-        open_document("t.po", source.encode())

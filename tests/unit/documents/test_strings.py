@@ -1,10 +1,8 @@
 """Strings of programs in JSON and other formats: what is translated, how it is written, and what is refused."""
 
-import json
-
 import pytest
 
-from service.documents import DocumentError, DocumentOptions, open_document
+from service.documents import DocumentOptions, open_document
 from tests.unit.documents.pseudo import texts, translated
 
 
@@ -60,32 +58,6 @@ def test_the_locale_is_the_targets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("", "a value is expected"),
-        ("{", "a key or }} is expected"),
-        ('{"a" "b"}', "a colon is expected"),
-        ('{"a": }', "a value is expected"),
-        ('["a",]', "a value is expected"),
-        ('["a" "b"]', "a comma or the end is expected"),
-        ('{"a": "b"]', "a comma or the end is expected"),
-        ("[] []", "the end of the file is expected"),
-        ('["a\nb"]', "a value or ] is expected"),
-        ("[01]", "a value or ] is expected"),
-        ('// c\n"a"', "a value is expected"),
-        ("[" * 201, "it is nested more than 200 deep"),
-    ],
-)
-def test_what_is_no_json_is_refused(source: str, problem: str) -> None:
-    with pytest.raises(DocumentError, match=r"^line \d: ") as caught:
-        open_document("a.json", source.encode())
-    assert problem.replace("}}", "}") in str(caught.value)
-    if problem != "it is nested more than 200 deep":
-        with pytest.raises(json.JSONDecodeError):
-            json.loads(source)
-
-
-@pytest.mark.parametrize(
     ("data", "translation", "expected"),
     [
         (b"a=b", "ü €", rb"a=\u00fc \u20ac"),  # ASCII says the same in both encodings
@@ -115,21 +87,3 @@ def test_resources_in_utf_16(name: str) -> None:
 def test_strings_that_are_cdata_in_part_are_told() -> None:
     document = open_document("a.xml", b"<resources><string>a <![CDATA[b]]></string></resources>")
     assert (texts(document), document.notes) == ([], ("1 strings that are CDATA in part were left as they are.",))
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "problem"),
-    [
-        ("a.xml", "<a/>", "the root is <a>; Android's strings are in <resources>."),
-        ("a.resx", "<a/>", "the root is <a>; .NET's resources are in <root>."),
-        ("a.xml", "<resources>", "it is not well-formed XML: no element found."),
-        ("a.properties", r"a=\u12", r"an escape \u has no four hexadecimal digits."),
-        ("a.strings", '"a" = {};', 'here is no string; an entry is "key" = "value";.'),
-        ("a.strings", '"a" = "b"', 'here is no ;; an entry is "key" = "value";.'),
-        ("a.strings", "\x00", 'here is no =; an entry is "key" = "value";.'),
-    ],
-)
-def test_what_is_malformed_is_refused(name: str, source: str, problem: str) -> None:
-    with pytest.raises(DocumentError, match=r"^line 1") as caught:
-        open_document(name, source.encode())
-    assert str(caught.value).endswith(problem)

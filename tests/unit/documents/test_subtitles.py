@@ -5,7 +5,7 @@ import srt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.documents import DocumentError, open_document
+from service.documents import open_document
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
 
@@ -128,10 +128,3 @@ def test_voices_and_ruby_of_webvtt() -> None:
     assert translated(document).decode() == source.replace("Open it", "OPEN IT").replace("Close", "CLOSE").replace(
         ">No<", ">NO<"
     ).replace("old<", "OLD<").replace("house", "HOUSE")
-
-
-def test_a_file_without_cues_gets_an_error_with_its_line() -> None:
-    with pytest.raises(DocumentError, match=r"^line 3: expected the times of a cue.*not 'Go'"):
-        open_document("t.srt", b"\n\nGo\n")
-    with pytest.raises(DocumentError, match=r"^line 1: a WebVTT file starts with WEBVTT"):
-        open_document("t.vtt", b"1\n00:01.000 --> 00:02.000\nGo\n")

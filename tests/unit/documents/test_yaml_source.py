@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.documents import DocumentError, DocumentOptions, MimeType, open_document
+from service.documents import DocumentOptions, MimeType, open_document
 from tests.unit.documents.pseudo import translated, unchanged
 
 TO_GERMAN = DocumentOptions(target="de")
@@ -127,25 +127,3 @@ def test_what_is_a_text(source: str, texts: list[str]) -> None:
     document = open_document("a.yml", source.encode())
     assert [text.text for text in document.texts] == texts
     assert unchanged(document) == source.encode()
-
-
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("a: b\n  c: d", "mapping values are not allowed in this context"),
-        ("a:\n\tb: c", "found character that cannot start any token"),
-        ("a:\n  b: 1\n c: 2", "did not find expected key"),
-        ("a: 'b' c", "did not find expected key"),
-        ("a: 'b", "found unexpected end of stream"),
-        ("a: [b", "did not find expected ',' or ']'"),
-        ('a: "\\q"', "found unknown escape character"),
-        ("ü: \x01", "control characters are not allowed"),
-        ("a: b\rc: d", "a line ends in another sign than a line feed"),
-        ("a: @b", "found character that cannot start any token"),
-        ("- " * 101 + "a", "it is nested more than 100 deep"),
-    ],
-)
-def test_what_is_not_read_is_refused(source: str, problem: str) -> None:
-    with pytest.raises(DocumentError, match=r"^line \d: ") as caught:
-        open_document("a.yml", source.encode())
-    assert problem in str(caught.value)

@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,57 +46,52 @@ def separate_folder(root: Path) -> Kind:
     return spec, folder
 
 
-def _trained(root: Path, tokenizer: Any, trainer: Any) -> Kind:
-    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trainer)
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def _trained(
+    root: Path,
+    model: Any,
+    pre_tokenizer: Any,
+    decoder: Any,
+    trainer: Any,
+    added_tokens: Sequence[str] = (),
+    **options: Any,
+) -> Kind:
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
+    tokenizer.add_tokens(list(added_tokens))
+    trained_by = trainer(vocab_size=450, special_tokens=SPECIAL, show_progress=False, **options)
+    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trained_by)
     tokenizer.save(str(root / "tokenizer.json"))
     return TokenizerSpec("tokenizers", "tokenizer.json", pad_id=1, eos_id=2, unk_id=3, decoder_start_id=2), root
 
 
-SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-
-
 def json_bytes_folder(root: Path) -> Kind:
     """Write bytes as Llama's files have them: a run of them is text only as a whole."""
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Sequence(
+    model = models.BPE(unk_token="<unk>", byte_fallback=True)
+    decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
     names = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=SPECIAL, show_progress=False)
-    tokenizer.train_from_iterator(ENGLISH + GERMAN, trainer)
-    tokenizer.add_tokens(names)
-    return _trained(root, tokenizer, trainer)
+    return _trained(root, model, pre_tokenizers.Metaspace(), decoder, trainers.BpeTrainer, names)
 
 
 def byte_level_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    tokenizer.decoder = decoders.ByteLevel()
+    reader, decoder = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=450, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
-    )
-    return _trained(root, tokenizer, trainer)
+    return _trained(root, models.BPE(), reader, decoder, trainers.BpeTrainer, initial_alphabet=alphabet)
 
 
 def word_piece_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(cleanup=True)
-    return _trained(
-        root, tokenizer, trainers.WordPieceTrainer(vocab_size=400, special_tokens=SPECIAL, show_progress=False)
-    )
+    model, decoder = models.WordPiece(unk_token="<unk>"), decoders.WordPiece(cleanup=True)
+    return _trained(root, model, pre_tokenizers.BertPreTokenizer(), decoder, trainers.WordPieceTrainer)
 
 
 def suffix_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=SPECIAL, end_of_word_suffix="</w>", show_progress=False
-    )
-    return _trained(root, tokenizer, trainer)
+    suffix = {"end_of_word_suffix": "</w>"}
+    model, decoder = models.BPE(unk_token="<unk>", **suffix), decoders.BPEDecoder(suffix="</w>")
+    return _trained(root, model, pre_tokenizers.Whitespace(), decoder, trainers.BpeTrainer, **suffix)
 
 
 KINDS: tuple[Callable[[Path], Kind], ...] = (
