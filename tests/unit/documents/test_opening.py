@@ -24,7 +24,7 @@ for name, before, source, after in json.loads(sys.argv[2]):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         document = open_document(name, data, DocumentOptions(columns=("text",)))
         written = document.written([text.text + "!" for text in document.texts])
-        assert len(document.texts) > 1_000 and len(written) > size
+        assert len(document.texts) > size // 500 and len(written) > size
         print(name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, name
@@ -86,7 +86,7 @@ def test_an_empty_file_stays_empty() -> None:
         assert (list(document.texts), unchanged(document)) == ([], b"")
 
 
-@pytest.mark.parametrize("size", [500_000, pytest.param(5_000_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("size", [250_000, pytest.param(5_000_000, marks=pytest.mark.full)])
 def test_megabytes_take_bounded_memory(size: int) -> None:
     taken = dict(map(str.split, output_of(MEASURED, size, json.dumps(LARGE)).splitlines()))
     assert taken.keys() == {name for name, *_ in LARGE}

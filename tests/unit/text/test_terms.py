@@ -5,7 +5,7 @@ import sys
 import time
 import timeit
 import tracemalloc
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,7 @@ def found_by_trying_all(text: str, *lists: list[Term]) -> list[FoundTerm]:
 
     # The longest first; of those the first list's, of those one that is case-sensitive, of those the first.
     ordered = [term for terms in lists for term in sorted(terms, key=lambda term: not term.is_case_sensitive)]
+    ordered = [term for term in ordered if not term.source[:1].isspace()]  # no term begins with white space
     ordered.sort(key=lambda term: -len(term.source))
     found, start = list[FoundTerm](), 0
     while start < len(text):
@@ -127,17 +128,16 @@ _SOURCES = (
 _TERMS = st.lists(st.builds(Term, _SOURCES, st.none() | st.just("x y") | st.just("xY"), st.booleans()), max_size=12)
 
 
-@pytest.mark.parametrize("window", [1, 16_384])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     terms=_TERMS, others=_TERMS, parts=st.lists(_SOURCES | st.sampled_from([" ", ". ", "!!!!", "a!" * 9]), max_size=20)
 )
 def test_terms_are_found_as_by_trying_all(
-    monkeypatch: pytest.MonkeyPatch, window: int, terms: list[Term], others: list[Term], parts: list[str]
+    monkeypatch: pytest.MonkeyPatch, terms: list[Term], others: list[Term], parts: list[str]
 ) -> None:
-    monkeypatch.setattr("service.text.terms._WINDOW", window)
     text = "".join(parts)
-    for given_terms in ([terms], [terms, others]):
+    for window, given_terms in product((1, 16_384), ([terms], [terms, others])):
+        monkeypatch.setattr("service.text.terms._WINDOW", window)
         result = find_terms(text, *map(TermIndex, given_terms))
         assert result == found_by_trying_all(text, *given_terms)
         assert all(before.end <= after.start for before, after in pairwise(result))
