@@ -46,7 +46,12 @@ def test_texts_without_spaces_are_cut_after_their_marks_and_others_in_the_middle
 
 def test_a_word_of_10_000_characters_is_cut() -> None:
     counted: list[str] = []
-    pieces = split_long("a" * 10_000, lambda text: counted.append(text) or len(text), 128)
+
+    def length(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    pieces = split_long("a" * 10_000, length, 128)
     assert "".join(pieces) == "a" * 10_000
     assert len(pieces) == 79
     assert len(counted) <= 2 * len(pieces)
