@@ -1,19 +1,18 @@
 """Splits a string at tabs; beside markup also at line ends, columns and the skeleton of ICU's messages."""
 
-import enum
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from service.documents.document import has_words
 from service.documents.inline import AnyPiece, Kind, Piece
+from service.text.placeholders.messages import find_messages
 
 # In HTML, as which texts with markup are translated, all white space is one space.
 _SPACES = re.compile(r"[ \t\r\n]{2,}+|[\t\n]")
-# https://unicode-org.github.io/icu/userguide/format_parse/messages
 _COLUMNS = re.compile(r"\t|\n[ ]{2}")
-_BRACKET = re.compile(r"[{}]")
 _ICU = re.compile(r"\{\s{0,20}[\w.]{1,60}\s{0,20},\s{0,20}(?:plural|select|selectordinal)\s{0,20},")
+_MARKUP = "\ufffc"  # stands for a piece of markup: Unicode's object replacement character
 
 
 P = TypeVar("P", bound=AnyPiece)
@@ -74,54 +73,23 @@ def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callab
     return output
 
 
-class _State(enum.Enum):
-    SKELETON = "skeleton"  # of a plural or a choice
-    BRANCH = "branch"
-    ARGUMENT = "argument"  # {name}, within text
-
-
-def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> Sequence[Piece]:
-    """Return the pieces with breaks for ICU's plurals and choices but their texts; as they are if malformed."""
-    if not any(piece.kind is Kind.TEXT and _ICU.search(piece.text) for piece in pieces):
-        return pieces
-    path: list[_State] = []
-    output: list[Piece] = []
-
-    def add(text: str) -> None:
-        parts = text.split("#") if path else [text]  # the number in a branch of a plural
-        for index, part in enumerate(parts):
-            output.extend([Piece(Kind.KEPT, write("#"), "#")] * bool(index))
-            output.append(Piece(Kind.TEXT, text=part))
-
+def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> Iterator[Piece]:
+    """Yield the pieces with breaks for all of ICU's messages but their texts, which may have markup in them."""
+    text = "".join(piece.text if piece.kind is Kind.TEXT else _MARKUP for piece in pieces)
+    parts = iter([*find_messages(text), (len(text), len(text), True)] if _ICU.search(text) else ())
+    start, end, is_apart = next(parts, (len(text), len(text), True))
+    done = stop = 0
     for piece in pieces:
         if piece.kind is not Kind.TEXT:
-            output.append(piece)
+            yield piece
+            done = stop = stop + len(_MARKUP)
             continue
-        text, done = piece.text, 0  # all before it is in the output
-        for bracket in _BRACKET.finditer(text):
-            start, end = bracket.span()
-            state = path[-1] if path else None
-            if state is _State.SKELETON:
-                output.append(Piece(Kind.BREAK, write(text[done:end])))
-                done = end
-                if bracket[0] == "{":
-                    path.append(_State.BRANCH)
-                else:
-                    path.pop()
-            elif bracket[0] == "{":
-                is_icu = _ICU.match(text, start) is not None
-                if is_icu:
-                    add(text[done:start])
-                    done = start
-                path.append(_State.SKELETON if is_icu else _State.ARGUMENT)
-            elif path and path[-1] is _State.BRANCH:
-                add(text[done:start])
-                done = start
-                path.pop()
-            elif path:
-                path.pop()
-        if path and path[-1] is _State.SKELETON:
-            output.append(Piece(Kind.BREAK, write(text[done:])))
-        else:
-            add(text[done:])
-    return pieces if path else output
+        stop += len(piece.text)
+        while start < stop:
+            yield Piece(Kind.TEXT, text=text[done:start])
+            raw = text[start:end]
+            yield Piece(Kind.BREAK, write(raw)) if is_apart else Piece(Kind.KEPT, write(raw), raw)
+            done = end
+            start, end, is_apart = next(parts)
+        yield Piece(Kind.TEXT, text=text[done:stop])
+        done = max(done, stop)

@@ -238,8 +238,9 @@ class PositionGuesses:
         )
 
     def _near(self, source_start: int, source_end: int) -> int:
-        if not any(map(str.isalnum, self._text[:source_start])):
-            return 0
+        signs = self._text[:source_start].strip()
+        if not any(map(str.isalnum, signs)):
+            return len(signs) if self._translated.startswith(signs) else 0
         if not any(map(str.isalnum, self._text[source_end:])):
             return len(self._translated.rstrip(_FINAL))
         before = [part for part in self._alignment if part.source_start < source_end]

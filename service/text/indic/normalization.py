@@ -5,6 +5,7 @@ of it in indic-nlp-library-itt 0.1.1 differs by mistake: it writes "5:" as "\\1"
 such as U+0958 as "\\u093C" in six characters.
 """
 
+import unicodedata
 from collections.abc import Mapping
 
 from service.text.indic.languages import BLOCKS
@@ -25,8 +26,16 @@ def _own_dandas(script: str, *others: str) -> dict[str, str]:
     return {chr(start + 0x64): "।", chr(start + 0x65): "॥", **dict.fromkeys(others, "।")}
 
 
-def _with_nukta(nukta: str, composed: Mapping[str, str]) -> dict[str, str]:
-    return {letter: base + nukta for letter, base in composed.items()}
+def _decomposed(composed: str) -> dict[str, str]:
+    """Return letters with a nukta, which Unicode has as one, as two: the letter and the nukta."""
+    return {
+        letter: "".join(chr(int(code, 16)) for code in unicodedata.decomposition(letter).split()) for letter in composed
+    }
+
+
+def _composed(signs: str) -> dict[str, str]:
+    """Return pairs of signs, which Unicode has as one, as that."""
+    return {pair: sign for sign, pair in _decomposed(signs).items()}
 
 
 _CHILLUS = {
@@ -49,68 +58,26 @@ _FIRST = {"Mlym": (letters(_CHILLUS),), "Guru": (letters(_VOWELS_OF_GURMUKHI),)}
 _LETTERS: dict[str, tuple[Mapping[str, str], ...]] = {
     "Deva": (
         {"\u0972": "\u090f"},
-        _with_nukta(
-            "\u093c",
-            dict(
-                zip(
-                    "\u0929\u0931\u0934\u0958\u0959\u095a\u095b\u095c\u095d\u095e\u095f",
-                    "\u0928\u0930\u0933\u0915\u0916\u0917\u091c\u0921\u0922\u092b\u092f",
-                    strict=True,
-                )
-            ),
-        ),
+        _decomposed("\u0929\u0931\u0934\u0958\u0959\u095a\u095b\u095c\u095d\u095e\u095f"),
         _PIPE,
     ),
-    "Guru": (
-        _with_nukta(
-            "\u0a3c",
-            dict(
-                zip(
-                    "\u0a33\u0a36\u0a59\u0a5a\u0a5b\u0a5e",
-                    "\u0a32\u0a38\u0a16\u0a17\u0a1c\u0a2b",
-                    strict=True,
-                )
-            ),
-        ),
-        _own_dandas("Guru", "|"),
-    ),
+    "Guru": (_decomposed("\u0a33\u0a36\u0a59\u0a5a\u0a5b\u0a5e"), _own_dandas("Guru", "|")),
     "Gujr": (_own_dandas("Gujr"),),
     "Orya": (
         {"\u0b05\u0b3e": "\u0b06", "\u0b0f\u0b57": "\u0b10", "\u0b13\u0b57": "\u0b14"},
-        _with_nukta("\u0b3c", {"\u0b5c": "\u0b21", "\u0b5d": "\u0b22"}),
+        _decomposed("\u0b5c\u0b5d"),
         {**_own_dandas("Orya", "\u0b7c"), "\u0b35": "\u0b2c"},
-        {"\u0b47\u0b56": "\u0b58", "\u0b47\u0b3e": "\u0b4b", "\u0b47\u0b57": "\u0b4c"},
+        {"\u0b47\u0b56": "\u0b58", **_composed("\u0b4b\u0b4c")},
     ),
     "Beng": (
-        _with_nukta("\u09bc", {"\u09dc": "\u09a1", "\u09dd": "\u09a2", "\u09df": "\u09af"}),
+        _decomposed("\u09dc\u09dd\u09df"),
         _own_dandas("Beng", "|", "\u09f7"),
-        {"\u09c7\u09be": "\u09cb", "\u09c7\u09d7": "\u09cc"},
+        _composed("\u09cb\u09cc"),
     ),
-    "Taml": (
-        _own_dandas("Taml"),
-        {
-            "\u0b92\u0bd7": "\u0b94",
-            "\u0bc6\u0bbe": "\u0bca",
-            "\u0bc7\u0bbe": "\u0bcb",
-            "\u0bc6\u0bd7": "\u0bcc",
-        },
-    ),
-    "Telu": (_own_dandas("Telu"), {"\u0c46\u0c56": "\u0c48"}),
-    "Knda": (
-        _own_dandas("Knda"),
-        {
-            "\u0cbf\u0cd5": "\u0cc0",
-            "\u0cc6\u0cd5": "\u0cc7",
-            "\u0cc6\u0cd6": "\u0cc8",
-            "\u0cc6\u0cc2": "\u0cca",
-        },
-        {"\u0cca\u0cd5": "\u0ccb"},
-    ),
-    "Mlym": (
-        _own_dandas("Mlym"),
-        {"\u0d46\u0d3e": "\u0d4a", "\u0d47\u0d3e": "\u0d4b", "\u0d46\u0d57": "\u0d4c"},
-        {"\u0d57": "\u0d4c"},
-    ),
+    "Taml": (_own_dandas("Taml"), _composed("\u0b94\u0bca\u0bcb\u0bcc")),
+    "Telu": (_own_dandas("Telu"), _composed("\u0c48")),
+    "Knda": (_own_dandas("Knda"), _composed("\u0cc0\u0cc7\u0cc8\u0cca"), _composed("\u0ccb")),
+    "Mlym": (_own_dandas("Mlym"), _composed("\u0d4a\u0d4b\u0d4c"), {"\u0d57": "\u0d4c"}),
 }
 
 

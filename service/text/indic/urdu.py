@@ -3,6 +3,8 @@
 From urduhack 1.1 (MIT) as indic-nlp-library uses it.
 """
 
+import unicodedata
+
 from service.text.indic.normalization import QUOTES
 from service.text.indic.rewriting import Rule, letters, rule
 from service.text.indic.words import ASCII_MARKS
@@ -16,55 +18,14 @@ _ALL = f"{_LETTERS}{_DIGITS}{_PUNCTUATION}{_DIACRITICS}{_OTHERS}"
 _ALL_BUT_HAMZA = _ALL.replace("ء", "")
 _ALL_PUNCTUATION = _PUNCTUATION + ASCII_MARKS
 
-# Each letter, and the forms of it that Unicode has for compatibility, or Arabic's letters that look like it.
-_FORMS = """
-آ ﺁﺂ
-أ ﺃ
-ا ﺍﺎ
-ب ﺏﺐﺑﺒ
-پ ﭖﭘﭙ
-ت ﺕﺖﺗﺘ
-ٹ ﭦﭧﭨﭩ
-ث ﺛﺜﺚ
-ج ﺝﺞﺟﺠ
-ح ﺡﺣﺤﺢ
-خ ﺧﺨﺦ
-د ﺩﺪ
-ذ ﺬﺫ
-ر ﺭﺮ
-ز ﺯﺰ
-س ﺱﺲﺳﺴ
-ش ﺵﺶﺷﺸ
-ص ﺹﺺﺻﺼ
-ض ﺽﺾﺿﻀ
-ط ﻃﻄ
-ظ ﻅﻇﻈ
-ع ﻉﻊﻋﻌ
-غ ﻍﻏﻐ
-ف ﻑﻒﻓﻔ
-ق ﻕﻖﻗﻘ
-ل ﻝﻞﻟﻠ
-م ﻡﻢﻣﻤ
-ن ﻥﻦﻧﻨ
-چ ﭺﭻﭼﭽ
-ڈ ﮈﮉ
-ڑ ﮍﮌ
-ژ ﮋ
-ک ﮎﮏﮐﮑﻛك
-گ ﮒﮓﮔﮕ
-ں ﮞﮟ
-و ﻮﻭ
-ؤ ﺅ
-ھ ﮪﮬﮭﻬﻫﮫ
-ہ ﻩﮦﻪﮧﮩﮨه
-ۃ ة
-ء ﺀ
-ی ﯼىﯽﻰﻱﻲﯾﯿي
-ئ ﺋﺌ
-ے ﮮﮯﻳﻴ
-لا ﻻﻼ
-"""
-_TABLE = {form: letter for letter, forms in map(str.split, _FORMS.split("\n")[1:-1]) for form in forms}
+# Forms of letters that Unicode has for compatibility, and which letters Arabic's stand for.
+_FORMS = (
+    "ﭖﭘﭙﭦﭧﭨﭩﭺﭻﭼﭽﮈﮉﮋﮌﮍﮎﮏﮐﮑﮒﮓﮔﮕﮞﮟﮦﮧﮨﮩﮪﮫﮬﮭﮮﮯﯼﯽﯾﯿﺀﺁﺂﺃﺅﺋﺌﺍﺎﺏﺐﺑﺒﺕﺖﺗﺘﺚﺛﺜﺝﺞﺟﺠﺡﺢﺣﺤﺦﺧ"
+    "ﺨﺩﺪﺫﺬﺭﺮﺯﺰﺱﺲﺳﺴﺵﺶﺷﺸﺹﺺﺻﺼﺽﺾﺿﻀﻃﻄﻅﻇﻈﻉﻊﻋﻌﻍﻏﻐﻑﻒﻓﻔﻕﻖﻗﻘﻝﻞﻟﻠﻡﻢﻣﻤﻥﻦﻧﻨﻭﻮﻻﻼ"
+)
+_LIKE = {"ک": "ﻛك", "ھ": "ﻬﻫ", "ہ": "ﻩﻪه", "ۃ": "ة", "ی": "ىﻰﻱﻲي", "ے": "ﻳﻴ"}
+_TABLE = {form: unicodedata.normalize("NFKC", form) for form in _FORMS}
+_TABLE |= {form: letter for letter, forms in _LIKE.items() for form in forms}
 _TABLE |= {chr(0x660 + digit): chr(0x6F0 + digit) for digit in range(10)}
 _TABLE["\N{ARABIC TATWEEL}"] = ""
 

@@ -16,8 +16,10 @@ from service.text.markup.structure import parts
 from service.text.spans import Span
 from service.text.words import is_unspaced
 
-_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
-_UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
+_LINK = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
+_LINK_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
+# Start and end tags of links, HTML's and Markdown's, and what can't be within one.
+_LINKS = ((_LINK, _LINK_END, _LINK), (re.compile(r"!?\["), re.compile(r"\]\("), re.compile(r"[\[\]]")))
 _MAX_SEARCHES = 1000  # of texts whose positions no link gives
 
 
@@ -79,7 +81,10 @@ def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[s
     ]
     wholes = sorted((*place, markup) for place, markup in elements if place is not None)
     done = 0
-    for start, end, markup in _unnested(list(heapq.merge(tags, wholes, key=lambda each: (each[0], each[0] < each[1])))):
+    ordered = list(heapq.merge(tags, wholes, key=lambda each: (each[0], each[0] < each[1])))
+    for link in _LINKS:
+        ordered = _unnested(ordered, *link)
+    for start, end, markup in ordered:
         yield block._spelling.written(text[done:start])
         yield markup
         done = end
@@ -134,31 +139,33 @@ def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
     return places
 
 
-def _unnested(markup: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Move kept links out of other links, to the position before the outer link, or else after it."""
-    if not any(start < end and _UNNESTABLE.search(text) for start, end, text in markup):
+def _unnested(
+    markup: list[tuple[int, int, str]], opening: re.Pattern[str], closing: re.Pattern[str], unnestable: re.Pattern[str]
+) -> list[tuple[int, int, str]]:
+    """Move what is kept and can't be in a link out of it, to the position before the outer link, or else after it."""
+    if not any(start < end and unnestable.search(text) for start, end, text in markup):
         return markup
     ordered: list[tuple[int, int, str]] = []
     moved: list[tuple[int, int, str]] = []
     opened: list[int] = []  # indices in `ordered` of the start tags of links that are not closed
     for start, end, text in markup:
         if start < end:
-            is_moved = bool(opened) and _UNNESTABLE.search(text) is not None
+            is_moved = bool(opened) and unnestable.search(text) is not None
             ordered.append((start, end, "" if is_moved else text))
             if is_moved:
                 place = ordered[opened[0]][0]
                 moved.append((place, place, f"{text} "))
             continue
         ordered.append((start, end, text))
-        if _UNNESTABLE.match(text):
+        if opening.match(text):
             opened.append(len(ordered) - 1)
-        elif _UNNESTABLE_END.match(text) and opened:
+        elif closing.match(text) and opened:
             first = opened.pop()
             if not opened:
                 ordered[first:first], moved = moved, []
-        elif _UNNESTABLE_END.match(text):  # opened before a line break: everything so far is in it
+        elif closing.match(text):  # opened before a line break: everything so far is in it
             for index, (place, place_end, kept) in enumerate(ordered[:-1]):
-                if place < place_end and _UNNESTABLE.search(kept):
+                if place < place_end and unnestable.search(kept):
                     ordered[index] = (place, place_end, "")
                     ordered.append((start, start, f" {kept}"))
     first = opened[0] if opened else len(ordered)

@@ -84,12 +84,6 @@ def bare(text: DocumentText) -> str:
     return text.text if text.mime_type is MimeType.TEXT else re.sub("<[^<>]*>", "", text.text)
 
 
-def backwards(text: DocumentText) -> str:
-    """Return the words in reverse order, for texts without tags."""
-    assert text.mime_type is MimeType.TEXT
-    return " ".join(reversed(text.text.split()))
-
-
 def translated(document: Document, translate: Callable[[DocumentText], str] = capitals) -> bytes:
     return document.written([translate(text) for text in document.texts])
 

@@ -89,10 +89,7 @@ def test_a_text_that_is_too_long_is_told() -> None:
 
 
 def test_nobody_has_to_wait_for_it() -> None:
-    assert run(b"") == (0, [])
     assert run(order() + frame(b"text")[:-1]) == (0, [])
-    code, frames = run(order() + frame(b"text"))
-    assert (code, len(frames)) == (0, 2)
 
 
 def test_too_much_memory_is_a_problem_of_the_document() -> None:
@@ -122,11 +119,8 @@ def made(kinds: str, size: int = 1) -> list[DocumentText]:
     return [DocumentText("x" * size, types[kind], "") for kind in kinds]
 
 
-def test_a_chunk_has_texts_of_one_type_in_order() -> None:
+def test_a_chunk_has_texts_of_one_type_in_order_and_so_many_characters_unless_a_text_has_more() -> None:
     assert list(chunks(made("thhtt"), 2, 100)) == [[0, 3], [4], [1, 2]]
     assert list(chunks([], 2, 100)) == []
-
-
-def test_a_chunk_has_so_many_characters_unless_a_text_has_more() -> None:
     assert list(chunks(made("ttt", 40), 10, 80)) == [[0, 1], [2]]
     assert list(chunks(made("ttt", 90), 10, 80)) == [[0], [1], [2]]

@@ -4,8 +4,8 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.unit.documents.formats.format import archived, files
-from tests.unit.documents.formats.office import OPEN_XML, presentation
-from tests.unit.documents.formats.packages import book, open_document_file
+from tests.unit.documents.formats.office import OPEN_XML, presentation, said, word
+from tests.unit.documents.formats.packages import NOTE, book, open_document_file
 from tests.unit.documents.pseudo import texts, translated
 
 TO_GERMAN = DocumentOptions(target="de-AT")
@@ -19,10 +19,12 @@ LOCKED = '<encryption><CipherReference URI="{}"/></encryption>'
 def test_all_other_files_stay_byte_for_byte() -> None:
     for name, data, changed in (
         ("a.pptx", presentation("<a:p><a:r><a:t>a</a:t></a:r></a:p>"), {"ppt/slides/slide1.xml"}),
+        ("a.docx", word(f"<w:p>{said('a')}</w:p>"), {"word/document.xml"}),
         ("a.odt", open_document_file("<text:p>a</text:p>"), {"content.xml"}),
         ("a.epub", book("<p>a</p>"), {"OEBPS/c a.xhtml", "OEBPS/c1.xhtml", "OEBPS/t.ncx", "OEBPS/c.opf"}),
     ):
-        before, after = files(data), files(translated(open_document(name, data, TO_GERMAN)))
+        document = open_document(name, data, TO_GERMAN)
+        before, after = files(data), files(translated(document))
         assert list(before) == list(after)
         assert {each for each in before if before[each] != after[each]} == changed
 
@@ -36,9 +38,6 @@ def test_slides_are_read_in_their_order_and_charts_are_told() -> None:
         *("notesSlide1.xml", "chart1.xml"),
     ]
     assert [note.partition(" ")[0] for note in document.notes] == ["Charts", "Comments"]
-
-
-NOTE = "<text:note><text:note-body><text:p>{}</text:p></text:note-body></text:note>"
 
 
 def test_texts_within_texts_are_written_where_these_put_them() -> None:

@@ -10,23 +10,10 @@ from hypothesis import strategies as st
 from service.documents import DocumentError, DocumentOptions, Doubt, open_document
 from tests.unit.documents.pseudo import texts, translated
 
-HEADER = (
-    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=2; plural=n != 1;\\n"\n'
-)
 
-
-def catalogue(data: bytes) -> polib.POFile:
-    return polib.pofile(data.decode())
-
-
-def test_entries_with_a_translation_are_translated_again_if_that_is_asked_for() -> None:
+def test_entries_are_translated_again_if_that_is_asked_for_and_into_the_same_word() -> None:
     document = open_document("t.po", b'msgid "window"\nmsgstr "Fenster"\n', DocumentOptions(has_all=True))
-    assert translated(document) == b'msgid "window"\nmsgstr "WINDOW"\n'
-
-
-def test_an_entry_whose_translation_is_the_same_word_is_translated() -> None:
-    document = open_document("t.po", b'msgid "Tab"\nmsgstr ""\n')
-    assert document.written(["Tab"]) == b'msgid "Tab"\nmsgstr "Tab"\n'
+    assert document.written(["window"]) == b'msgid "window"\nmsgstr "window"\n'
 
 
 def test_more_than_two_plural_forms_are_not_guessed() -> None:
@@ -88,7 +75,7 @@ def test_what_is_not_the_header_says_nothing_about_the_charset() -> None:
 
 def test_what_is_no_escape_is_read_as_other_readers_do() -> None:
     written = translated(open_document("t.po", b'msgid "c:\\data\\.x"\nmsgstr ""\n'))
-    assert catalogue(written)[0].msgstr == r"C:\DATA\.X"
+    assert polib.pofile(written.decode())[0].msgstr == r"C:\DATA\.X"
 
 
 def test_bytes_that_are_not_of_the_charset_are_named() -> None:
@@ -126,10 +113,6 @@ def test_one_doubtful_form_makes_an_entry_fuzzy_once() -> None:
     [
         ("c-format", "'%s' by %d", "#, c-format|%2$d by '%1$s'"),
         ("python-format", "'%s' by %d", "#, fuzzy, python-format|%d by '%s'"),
-        ("python-format", "'%(a)s' by %(b)d", "#, python-format|%(b)d by '%(a)s'"),
-        ("python-brace-format", "'{}' by {:d}", "#, python-brace-format|{1:d} by '{0}'"),
-        ("csharp-format", "'{0}' by {1}", "#, csharp-format|{1} by '{0}'"),
-        ("qt-format", "'%1' by %2", "#, qt-format|%2 by '%1'"),
         ("java-format", "''{0}'' by {1}", "#, java-format|{1} by ''{0}''"),
     ],
 )
@@ -145,26 +128,19 @@ def test_arguments_in_another_order_take_the_right_values(flag: str, text: str, 
 @pytest.mark.parametrize(
     ("text", "told", "translation", "written"),
     [
-        ("Save &As...", "Save As", "Sichern als", "Sichern &als..."),
         (r"Quit\tCtrl+Q", 'Quit<br id="1"><code id="2">Ctrl+Q</code>', 'Ende<br id="1">', r"Ende\tCtrl+Q"),
-        ("<b>Bold</b> &amp; _new", '<span id="0">Bold</span> <code id="4">&amp;amp;</code> new', None, None),
         (
             "Press :kbd:`Ctrl+S`, see :ref:`the page <page>`.",
             'Press <code id="1">:kbd:`Ctrl+S`</code>, see <span id="3">the page</span>.',
             'Siehe <span id="3">die Seite</span>',
             "Siehe :ref:`die Seite <page>`:kbd:`Ctrl+S`",
         ),
-        (r"\nUsage: %s\n  a  b\n", None, None, r"\nUSAGE: %s\n  A  B\n"),
     ],
 )
-def test_what_programs_need_comes_back(
-    text: str, told: str | None, translation: str | None, written: str | None
-) -> None:
+def test_what_programs_need_comes_back(text: str, told: str, translation: str, written: str) -> None:
     document = open_document("t.po", f'msgid "{text}"\nmsgstr ""\n'.encode())
-    assert told is None or texts(document) == [told]
-    found = translated(document) if translation is None else document.written([translation])
-    joined = "".join(re.findall(r'"(.*)"', found.decode().partition("msgstr")[2]))
-    assert written is None or joined == written
+    assert texts(document) == [told]
+    assert document.written([translation]).decode() == f'msgid "{text}"\nmsgstr "{written}"\n'
 
 
 def test_a_template_gets_a_charset_a_language_and_plurals() -> None:
@@ -182,29 +158,7 @@ def test_a_template_gets_a_charset_a_language_and_plurals() -> None:
 
 
 # polib ends lines at every character that Python does, even within strings, and knows no \\a.
-@given(
-    st.text(
-        st.characters(codec="utf-8", exclude_characters="\0\a\x1a\x1c\x1d\x1e\x85\u2028\u2029"), min_size=1, max_size=40
-    )
-)
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\a\x1a\x1c\x1d\x1e\x85\u2028\u2029")))
 def test_any_translation_is_read_again_as_it_is(translation: str) -> None:
-    document = open_document("t.po", HEADER.encode() + b'\nmsgid "file"\nmsgstr ""\n')
-    assert catalogue(document.written([translation])).find("file").msgstr == translation.strip()
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ('msgid "a"\nmsgstr "b\n', "^line 2: expected a comment, or msgid"),
-        ('msgid "a"\nmsgstr "b"\nfoo\n', "^line 3: expected a comment.*not 'foo'"),
-        ('msgid "a"\n\n"b"\n', "^line 3: the entry before this line needs msgid and msgstr"),
-        ('msgid "a"\nmsgstr\n', "^line 2: the entry before this line needs msgid and msgstr"),
-        ('"a"\n', "^line 1: expected msgid, msgstr and the like before '\"a\"'"),
-        ('msgid "a"\nmsgid "b"\n', "^line 2: the entry has a second msgid"),
-        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"^line 3: expected msgstr\[0\], not msgstr\[1\]"),
-        ('msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n', "^line 2: its charset is EUC-TW"),
-    ],
-)
-def test_a_broken_file_gets_an_error_with_its_line(source: str, message: str) -> None:
-    with pytest.raises(DocumentError, match=message):
-        open_document("t.po", source.encode())
+    document = open_document("t.po", b'msgid "file"\nmsgstr ""\n')
+    assert polib.pofile(document.written([translation]).decode())[0].msgstr == translation.strip()

@@ -1,11 +1,13 @@
 """Strings of programs in YAML: Rails' conventions, styles of scalars, and what is refused."""
 
+from typing import Any
+
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.documents import DocumentError, DocumentOptions, MimeType, open_document
+from service.documents import DocumentOptions, MimeType, open_document
 from tests.unit.documents.pseudo import translated, unchanged
 
 TO_GERMAN = DocumentOptions(target="de")
@@ -19,27 +21,21 @@ VALUES = st.recursive(
 )
 
 
-@given(
-    VALUES,
-    st.sampled_from([None, "'", '"', "|", ">"]),
-    st.sampled_from([None, True, False]),
-    st.integers(2, 6),
-    st.sampled_from([20, 80]),
-    st.booleans(),
+STYLES = st.fixed_dictionaries(
+    {
+        "default_style": st.sampled_from([None, "'", '"', "|", ">"]),
+        "default_flow_style": st.sampled_from([None, True, False]),
+        "indent": st.integers(2, 6),
+        "width": st.sampled_from([20, 80]),
+        "allow_unicode": st.booleans(),
+    }
 )
-@settings(max_examples=40, deadline=None)
-def test_what_pyyaml_writes_stays(
-    value: object, style: str, is_flow: bool, indent: int, width: int, is_plain: bool
-) -> None:
-    source = yaml.safe_dump(
-        value,
-        default_style=style,
-        default_flow_style=is_flow,
-        indent=indent,
-        width=width,
-        allow_unicode=is_plain,
-        sort_keys=False,
-    )
+
+
+@given(VALUES, STYLES)
+@settings(max_examples=40)
+def test_what_pyyaml_writes_stays(value: object, style: dict[str, Any]) -> None:
+    source = yaml.safe_dump(value, sort_keys=False, **style)
     document = open_document("a.yml", source.encode())
     assert unchanged(document) == source.encode()
     written = document.written([text.text + " - more: x # y" for text in document.texts])
@@ -61,7 +57,6 @@ def shape(value: object) -> object:
         ("en:\n  a: b\n", "de", "de:\n  a: B\n"),
         ('"en":\n  a: b\n', "pt-BR", '"pt-BR":\n  a: B\n'),
         ("en-GB:\n  a: b\n", "de", "de:\n  a: B\n"),
-        ("app:\n  a: b\n", "de", "app:\n  a: B\n"),
         ("ui:\n  a: b\n", "de", "ui:\n  a: B\n"),
         ("zh_TW:\n  a: b\n", "de", "de:\n  a: B\n"),
         ("en:\n  a: b\nfr:\n  a: b\n", "de", "en:\n  a: B\nfr:\n  a: B\n"),
@@ -94,15 +89,12 @@ def test_rails_conventions() -> None:
     ("source", "translation", "expected"),
     [
         ("k: a", "yes", 'k: "yes"'),
-        ("k: a", "12", 'k: "12"'),
         ("k: a", "- x", 'k: "- x"'),
-        ("k: a", "x: y", 'k: "x: y"'),
         ("k: a", "x #y", 'k: "x #y"'),
         ("k: a", "x#y", "k: x#y"),
         ("k: a", "l'x, [y]", "k: l'x, [y]"),
         ("k: [a]", "x, y", 'k: ["x, y"]'),
         ("k: a", 'x\n"y"', r'k: "x\n\"y\""'),
-        ("k: 'a'", "it's", "k: 'it''s'"),
         ("k: 'a'", "x\ny", r'k: "x\ny"'),
         ('k: "a"', 'a "b" \\', r'k: "a \"b\" \\"'),
         ("k: |\n  a\n", "x\n\ny: z", "k: |\n  x\n\n  y: z\n"),
@@ -135,27 +127,3 @@ def test_what_is_a_text(source: str, texts: list[str]) -> None:
     document = open_document("a.yml", source.encode())
     assert [text.text for text in document.texts] == texts
     assert unchanged(document) == source.encode()
-
-
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("a: b\n  c: d", "mapping values are not allowed in this context"),
-        ("a: b: c", "mapping values are not allowed in this context"),
-        ("a:\n\tb: c", "found character that cannot start any token"),
-        ("a:\n  b: 1\n c: 2", "did not find expected key"),
-        ("a: 'b' c", "did not find expected key"),
-        ("a: 'b", "found unexpected end of stream"),
-        ("a: [b", "did not find expected ',' or ']'"),
-        ("a: [b}]", "did not find expected ',' or ']'"),
-        ('a: "\\q"', "found unknown escape character"),
-        ("ü: \x01", "control characters are not allowed"),
-        ("a: b\rc: d", "a line ends in another sign than a line feed"),
-        ("a: @b", "found character that cannot start any token"),
-        ("- " * 101 + "a", "it is nested more than 100 deep"),
-    ],
-)
-def test_what_is_not_read_is_refused(source: str, problem: str) -> None:
-    with pytest.raises(DocumentError, match=r"^line \d: ") as caught:
-        open_document("a.yml", source.encode())
-    assert problem in str(caught.value)

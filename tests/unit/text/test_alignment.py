@@ -42,12 +42,9 @@ def test_tokens_grow_to_words_and_special_tokens_are_left_out() -> None:
     assert linked(attention, (source, [NONE, *spans, NONE]), target) == expected
 
 
-def test_one_word_may_be_two() -> None:
+def test_one_word_may_be_two_and_one_that_nobody_chose_is_linked_if_it_got_enough() -> None:
     source, target = pieces("the", " train", " station"), pieces("der", " Bahnhof")
     assert linked([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]], source, target) == ["der~the", "Bahnhof~train", "Bahnhof~station"]
-
-
-def test_a_source_word_that_nobody_chose_is_linked_if_it_got_enough() -> None:
     source, target = pieces("very", " big"), pieces("riesig")
     assert linked([[0.3, 0.7]], source, target) == ["riesig~very", "riesig~big"]
     assert linked([[0.1, 0.9]], source, target) == ["riesig~big"]

@@ -65,18 +65,20 @@ def test_identifiers(text: str, expected: list[str]) -> None:
     assert may_have_exact(text)
 
 
-@pytest.mark.parametrize("text", WORDS)
-def test_words_are_none(text: str) -> None:
-    assert find_identifiers(text) == []
-
-
-def test_plain_sentences_need_no_search() -> None:
+def test_words_are_none_and_plain_sentences_need_no_search() -> None:
+    assert [text for text in WORDS if find_identifiers(text)] == []
     assert not may_have_exact("Don't go-there: it's well-known, isn't it? (Yes.)")
 
 
 GERMAN = Languages("en", "de")
 
+NONE = [
+    "At 9 I am here, am I? 5 am I, 3 in the morning, 2017 in May",
+    "the 1990s, 747s, v1.2 GB2, 10.0.0.1:80, A4, 4x4, 5'3",
+    "$5, €9, 20 dollars, 12 %, 2 bar stools, 3 Pts, ISO 9001",
+]
 AMOUNTS = [
+    *((text, "") for text in NONE),
     ("It weighs 5 kg, not 5g or 2.5 lb.", "5 kg|5g|2,5 lb"),
     ("Add 1,500 ml at -10 °C or 180°C for 20 min.", "1.500 ml|-10 °C|180°C|20 min"),
     ("100 km/h, 50 mg/dl, 6 l/100 km, 75 m², 25 Mbit/s", "100 km/h|50 mg/dl|6 l/100 km|75 m²|25 Mbit/s"),
@@ -89,23 +91,12 @@ AMOUNTS = [
     ("10 000 km and 0.5\u00a0l", "10 000 km|0,5\u00a0l"),
 ]
 
-NONE = [
-    "At 9 I am here, am I? 5 am I, 3 in the morning, 2017 in May",
-    "the 1990s, 747s, v1.2 GB2, 10.0.0.1:80, A4, 4x4, 5'3",
-    "$5, €9, 20 dollars, 12 %, 2 bar stools, 3 Pts, ISO 9001",
-]
-
 
 @pytest.mark.parametrize(("text", "expected"), AMOUNTS)
 def test_amounts(text: str, expected: str) -> None:
     found = find_amounts(text, GERMAN)
     assert "|".join(target for _, _, target in found) == expected
     assert all(end <= start for (_, end, _), (start, _, _) in pairwise(found))
-
-
-@pytest.mark.parametrize("text", NONE)
-def test_what_is_none(text: str) -> None:
-    assert find_amounts(text, GERMAN) == []
 
 
 @pytest.mark.parametrize(
@@ -130,8 +121,8 @@ HOSTILE_AMOUNTS = ("1", "1 ", "1,", "1 000 ", "1-", "1 x ", "-", "USD ", "$1", "
 
 @pytest.mark.parametrize("part", sorted({*HOSTILE_IDENTIFIERS, *HOSTILE_AMOUNTS}))
 def test_hostile_texts_take_linear_time(part: str) -> None:
-    text = (part * 20_000)[:20_000]
+    text = (part * 10_000)[:10_000]
     began = time.process_time()
     find_identifiers(text)
     find_amounts(text, GERMAN)
-    assert time.process_time() - began < patient(1.0)
+    assert time.process_time() - began < patient(0.25)

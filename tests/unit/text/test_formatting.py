@@ -60,18 +60,7 @@ def test_what_is_protected_is_no_text(source: str, translated: str, target: str,
 
 
 TARGETS = (
-    "${v}",
-    "%(n)s",
-    "{name}",
-    ":tada:",
-    "dRagoman",
-    "Term.",
-    "ls -la.",
-    "eBay!",
-    "x",
-    "X",
-    "...",
-    "https://a.b/",
+    *("${v}", "%(n)s", "{name}", ":tada:", "dRagoman", "Term.", "ls -la.", "eBay!", "x", "X", "...", "https://a.b/"),
 )
 WORDS = ("word", "Word", "WORD", "é", "3", ".", "!", "…", "“", "”", " ", " ", "")
 SAID = st.lists(st.tuples(st.sampled_from(TARGETS), st.just(True)) | st.tuples(st.sampled_from(WORDS), st.just(False)))
@@ -116,5 +105,5 @@ def test_no_break_spaces(source: str, translation: str, expected: str) -> None:
 
 
 def test_many_take_linear_time() -> None:
-    source = "10\u00a0km " * 20_000
-    assert with_no_breaks(source, "10 km " * 20_000).count("\u00a0") == 20_000
+    source = "10\u00a0km " * 10_000
+    assert with_no_breaks(source, "10 km " * 10_000).count("\u00a0") == 10_000

@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,57 +46,52 @@ def separate_folder(root: Path) -> Kind:
     return spec, folder
 
 
-def _trained(root: Path, tokenizer: Any, trainer: Any) -> Kind:
-    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trainer)
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def _trained(
+    root: Path,
+    model: Any,
+    pre_tokenizer: Any,
+    decoder: Any,
+    trainer: Any,
+    added_tokens: Sequence[str] = (),
+    **options: Any,
+) -> Kind:
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
+    tokenizer.add_tokens(list(added_tokens))
+    trained_by = trainer(vocab_size=450, special_tokens=SPECIAL, show_progress=False, **options)
+    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trained_by)
     tokenizer.save(str(root / "tokenizer.json"))
     return TokenizerSpec("tokenizers", "tokenizer.json", pad_id=1, eos_id=2, unk_id=3, decoder_start_id=2), root
 
 
-SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-
-
 def json_bytes_folder(root: Path) -> Kind:
     """Write bytes as Llama's files have them: a run of them is text only as a whole."""
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Sequence(
+    model = models.BPE(unk_token="<unk>", byte_fallback=True)
+    decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
     names = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=SPECIAL, show_progress=False)
-    tokenizer.train_from_iterator(ENGLISH + GERMAN, trainer)
-    tokenizer.add_tokens(names)
-    return _trained(root, tokenizer, trainer)
+    return _trained(root, model, pre_tokenizers.Metaspace(), decoder, trainers.BpeTrainer, names)
 
 
 def byte_level_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    tokenizer.decoder = decoders.ByteLevel()
+    reader, decoder = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=450, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
-    )
-    return _trained(root, tokenizer, trainer)
+    return _trained(root, models.BPE(), reader, decoder, trainers.BpeTrainer, initial_alphabet=alphabet)
 
 
 def word_piece_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(cleanup=True)
-    return _trained(
-        root, tokenizer, trainers.WordPieceTrainer(vocab_size=400, special_tokens=SPECIAL, show_progress=False)
-    )
+    model, decoder = models.WordPiece(unk_token="<unk>"), decoders.WordPiece(cleanup=True)
+    return _trained(root, model, pre_tokenizers.BertPreTokenizer(), decoder, trainers.WordPieceTrainer)
 
 
 def suffix_folder(root: Path) -> Kind:
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=SPECIAL, end_of_word_suffix="</w>", show_progress=False
-    )
-    return _trained(root, tokenizer, trainer)
+    suffix = {"end_of_word_suffix": "</w>"}
+    model, decoder = models.BPE(unk_token="<unk>", **suffix), decoders.BPEDecoder(suffix="</w>")
+    return _trained(root, model, pre_tokenizers.Whitespace(), decoder, trainers.BpeTrainer, **suffix)
 
 
 KINDS: tuple[Callable[[Path], Kind], ...] = (
@@ -110,9 +105,13 @@ KINDS: tuple[Callable[[Path], Kind], ...] = (
 )
 
 
+# What cleans up spaces is around the others, which write them with words, pieces or bytes.
+CLEANED = (FOLDERS[1], byte_level_folder, word_piece_folder)
+
+
 @pytest.fixture(
     scope="module",
-    params=itertools.product(KINDS, (False, True)),
+    params=[*((write, False) for write in KINDS), *((write, True) for write in CLEANED)],
     ids=lambda kind: kind[0].__name__.removesuffix("_folder") + "-cleaned" * kind[1],
 )
 def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
@@ -121,7 +120,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return load_tokenizer(replace(spec, cleans_up_spaces=cleans_up_spaces), folder)
 
 
-def parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> Iterator[str]:
+def parts(tokenizer: PieceDecoder, ids: list[int], cuts: Iterable[int]) -> Iterator[str]:
     decoder, emitted = IncrementalDecoder(tokenizer), 0
     for cut in sorted(cuts):
         part = decoder.feed(tuple(ids[:cut]))
@@ -152,46 +151,29 @@ def any_ids(tokenizer: Tokenizer) -> st.SearchStrategy[list[int]]:
     return st.lists(pieces, max_size=60).map(lambda drawn: list(itertools.chain.from_iterable(drawn)))
 
 
-@st.composite
-def cut_ids(draw: st.DrawFn, any_ids: st.SearchStrategy[list[int]]) -> tuple[list[int], list[int]]:
-    """Generate such ids, and where they are cut."""
-    ids = draw(any_ids)
-    is_stepwise = draw(st.booleans())
-    cuts = range(1, len(ids)) if is_stepwise else draw(st.lists(st.integers(0, len(ids)), max_size=20))
-    return ids, list(cuts)
-
-
-@given(data=st.data())
-@settings(derandomize=True, max_examples=20, deadline=None)
+@pytest.mark.parametrize("max_examples", [20, pytest.param(3_000, marks=pytest.mark.full)])
 def test_parts_together_are_the_text_and_what_is_settled_stays(
-    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
+    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], max_examples: int
 ) -> None:
-    ids, cuts = data.draw(cut_ids(any_ids))
-    check_parts(tokenizer, ids, cuts)
-    text = tokenizer.decode(ids)
-    for cut in cuts:
-        assert text.startswith(tokenizer.decode_settled(ids[:cut]))
+    @given(st.data())
+    @settings(max_examples=max_examples)
+    def check(data: st.DataObject) -> None:
+        ids = data.draw(any_ids)
+        is_stepwise = data.draw(st.booleans())
+        cuts = range(1, len(ids)) if is_stepwise else data.draw(st.lists(st.integers(0, len(ids)), max_size=20))
+        text = tokenizer.decode(ids)
+        assert "".join(parts(tokenizer, ids, cuts)) == text
+        for cut in cuts:
+            assert text.startswith(tokenizer.decode_settled(ids[:cut]))
+
     assert tokenizer.decode_settled([]) == ""
-
-
-@pytest.mark.full
-@given(data=st.data())
-@settings(derandomize=True, max_examples=3000, deadline=None)
-def test_parts_together_are_the_text_at_length(
-    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
-) -> None:
-    check_parts(tokenizer, *data.draw(cut_ids(any_ids)))
-
-
-def check_parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> None:
-    given_out = list(parts(tokenizer, ids, cuts))
-    assert "".join(given_out) == tokenizer.decode(ids)
+    check()
 
 
 @pytest.mark.parametrize("text", ENGLISH[:4])
 def test_parts_end_where_words_do(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode_target(text)
-    given_out = list(parts(tokenizer, ids, list(range(1, len(ids)))))
+    given_out = list(parts(tokenizer, ids, range(1, len(ids))))
     whole = "".join(given_out)
     ends = list(itertools.accumulate(map(len, given_out)))
     assert all(whole[end].isspace() for end in ends if 0 < end < len(whole))
@@ -232,14 +214,14 @@ def byte_level(tmp_path: Path) -> Tokenizer:
 def test_without_spaces_a_word_is_a_character_with_its_marks(tmp_path: Path) -> None:
     tokenizer = byte_level(tmp_path)
     ids = tokenizer.encode("中文字 は\u3099 กี่ x\u0301y")
-    given_out = [part for part in parts(tokenizer, ids, list(range(1, len(ids)))) if part]
+    given_out = [part for part in parts(tokenizer, ids, range(1, len(ids))) if part]
     assert [part.lstrip() for part in given_out] == ["中", "文", "字", "は\u3099", "กี่", "x\u0301y"]
 
 
 def test_a_word_without_end_goes_out_in_parts(tmp_path: Path) -> None:
     tokenizer = byte_level(tmp_path)
     ids = tokenizer.encode("x" + "é" * 2000)
-    sizes = [len(part) for part in parts(tokenizer, ids, list(range(1, len(ids)))) if part]
+    sizes = [len(part) for part in parts(tokenizer, ids, range(1, len(ids))) if part]
     assert sum(sizes) == 2002 - (tokenizer.decode(ids)[0] != " ")
     assert max(sizes) <= 130
 
@@ -259,6 +241,6 @@ def test_long_outputs_cost_no_more_per_token(tmp_path: Path) -> None:
 
     tokenizer = byte_level(tmp_path)
     ids = tokenizer.encode(" ".join((*GERMAN, *ENGLISH)) * 10)
-    check_parts(Counting(tokenizer), ids, list(range(1, len(ids))))
+    assert "".join(parts(Counting(tokenizer), ids, range(1, len(ids)))) == tokenizer.decode(ids)
     assert len(ids) > 2000
     assert decoded < 100 * len(ids)

@@ -74,8 +74,8 @@ def test_what_is_kept_stays() -> None:
     "unit", ["a\u0301\u0316", "\u0301", "  ", " \n", "\u00ad", "\u200d👩", "\u1100", "’", "\u00a0 "]
 )
 def test_any_text_takes_linear_time(unit: str) -> None:
-    text = unit * (40_000 // len(unit))
+    text = unit * (20_000 // len(unit))
     start = time.process_time()
     visible(text)
     normalized(text)
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 0.75

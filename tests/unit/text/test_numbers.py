@@ -97,13 +97,10 @@ def test_what_is_changed(
     assert (translation if pairs else None) == corrected
 
 
-def test_other_scales() -> None:
+def test_languages_with_other_scales_and_without_tables() -> None:
     assert compare("2.5 million", "25 लाख", Languages("en", "hi")) == Comparison()
     assert compare("2.5 million", "25 Millionen", GERMAN) != Comparison()
     assert compare("100 million people", "1亿人", Languages("en", "zh")) == Comparison()
-
-
-def test_languages_without_tables() -> None:
     unknown = Languages("xx", "yy")
     assert compare("forty of 2017", "40 of 2017", unknown) == Comparison()
     assert compare("in 2017", "in 2016", unknown).lost

@@ -150,35 +150,21 @@ def test_what_is_apart_separates_texts(marked: str) -> None:
 
 def test_a_plurals_number_is_kept() -> None:
     text = "{n, plural, one {# of #5, {x, select, other {# '#'}}} other {#}} #"
-    assert [start for start, end, is_apart in search_placeholders(text) if text[start:end] == "#" and not is_apart] == [
-        text.index("# of"),
-        text.index("#5"),
-        text.index("# '"),
-        text.index("#}}"),
-    ]
+    kept = [start for start, end, is_apart in search_placeholders(text) if text[start:end] == "#" and not is_apart]
+    assert kept == [text.index(each) for each in ("# of", "#5", "# '", "#}}")]
 
 
-_PARTS = st.sampled_from(
-    [
-        *("{", "}", "{{", "}}", "%", "s", "d", "$", "1", " ", "<", ">", "/", "=", '"', "a", "http://", "www.", "@"),
-        *(".", ":", "(", ")", "é"),
-    ]
-)
-
-
-@given(st.lists(_PARTS | st.text(max_size=3), max_size=30).map("".join))
-def test_spans_are_in_order_and_apart(text: str) -> None:
-    spans = find_placeholders(text)
-    assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(before.end <= after.start for before, after in pairwise(spans))
-    for placeholder in found(text):
-        assert placeholder == placeholder.strip()
-        assert len(placeholder.splitlines()) == 1
+_PARTS = st.sampled_from([*'{}%sd$1 <>/="a@.:()é', "{{", "}}", "http://", "www."])
 
 
 @given(st.lists(_PARTS | st.text(max_size=3), max_size=30).map("".join), st.integers(1, 40))
-def test_windows_make_no_difference(text: str, size: int) -> None:
-    whole = found(text)
+def test_spans_are_in_order_and_apart_and_windows_make_no_difference(text: str, size: int) -> None:
+    spans, whole = find_placeholders(text), found(text)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(before.end <= after.start for before, after in pairwise(spans))
+    for placeholder in whole:
+        assert placeholder == placeholder.strip()
+        assert len(placeholder.splitlines()) == 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_WINDOW", size)
         assert found(text) == whole
@@ -217,10 +203,10 @@ def test_no_search_goes_on_for_long() -> None:
     ],
 )
 def test_hostile_texts_take_linear_time(unit: str) -> None:
-    text = unit * (40_000 // len(unit))
+    text = unit * (20_000 // len(unit))
     start = time.process_time()
     find_placeholders(text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -274,7 +260,6 @@ ORDINARY = (
 @pytest.mark.parametrize("pattern", ORDINARY)
 def test_ordinary_patterns_are_found_in_long_texts_as_in_short_ones(pattern: str, text: str) -> None:
     search = OwnPlaceholders((OwnPlaceholder(pattern),))
-    assert search is not None
     spans = re.compile(pattern, re.ASCII).finditer(text)
     assert [tuple(span) for span in search.find(text)] == [span.span() for span in spans]
 
@@ -295,15 +280,13 @@ def test_where_one_part_of_a_text_ends_nothing_begins(pattern: str, text: str, e
 
 def refusal_of(given: OwnPlaceholder, text: str) -> InvalidRequest | None:
     try:
-        search = OwnPlaceholders((given,))
-        assert search is not None
-        search.find(text)
+        OwnPlaceholders((given,)).find(text)
     except InvalidRequest as error:
         return error
     return None
 
 
-@pytest.mark.parametrize("num_characters", [4_096, pytest.param(LONGEST, marks=pytest.mark.full)])
+@pytest.mark.parametrize("num_characters", [2_048, pytest.param(LONGEST, marks=pytest.mark.full)])
 def test_hostile_patterns_are_searched_for_in_steps_or_refused(
     num_characters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,24 +312,20 @@ def test_hostile_patterns_are_searched_for_in_steps_or_refused(
 
 def test_the_time_of_all_texts_and_placeholders_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(custom, "MAX_SECONDS", 0.2)
-    search = OwnPlaceholders(
-        (OwnPlaceholder("b"), OwnPlaceholder(r"(?:\w{0,30}){30}!"), OwnPlaceholder(start="c", end="d"))
-    )
-    assert search is not None
+    own = (OwnPlaceholder("b"), OwnPlaceholder(r"(?:\w{0,30}){30}!"), OwnPlaceholder(start="c", end="d"))
+    search = OwnPlaceholders(own)
     texts = iter(["a" * 500] * 10_000)
     with pytest.raises(InvalidRequest) as raised:
         any(map(search.find, texts))
     assert next(texts, None) is not None  # not the first one
-    assert str(raised.value).startswith(
-        r"placeholders[1] is '(?:\\w{0,30}){30}!'; the search for the call's placeholders"
-    )
-    assert "allowed is 0.2 s of CPU time per call. Use fewer" in str(raised.value)
+    said = str(raised.value)
+    assert said.startswith(r"placeholders[1] is '(?:\\w{0,30}){30}!'; the search for the call's placeholders")
+    assert "allowed is 0.2 s of CPU time per call. Use fewer" in said
 
 
 def test_marks_that_nothing_ends_take_linear_time() -> None:
     for unit in ("a", "ab"):
         search = OwnPlaceholders((OwnPlaceholder(start="a", end="b"),))
-        assert search is not None
         began = time.process_time()
         search.find(unit * (50_000 // len(unit)))
         assert time.process_time() - began < 3

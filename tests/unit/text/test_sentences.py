@@ -1,10 +1,8 @@
 """Segments of documents."""
 
-import random
 import re
 import time
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +15,6 @@ from service.text.placeholders import find_placeholders
 from service.text.sentences import Piece, is_simple_sentence
 
 ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_NEWLINES
-
-SENTENCES = Path(__file__).parents[3] / "checkpoints" / "en-de" / "sentences.tsv"
 
 _SPACES = ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\t", "\u00a0", "\u3000", "\u200b"]
 _BULLETS = ["- ", "* ", "• ", "1. ", "12) ", "a) ", "(iv) ", "– ", "# ", "> ", "- [ ] ", "3、"]
@@ -94,11 +90,9 @@ def test_bullets_are_kept_apart(bullet: str, mode: SplitSentences) -> None:
     assert pieces == (Piece("Milk", True), Piece(f"\n\t{bullet}", False), Piece("Cheese", True))
 
 
-@pytest.mark.parametrize(
-    "text", ["I. Newton", "A. Lincoln was tall.", "-5 degrees", "*bold* words", "2026 was good.", "I am"]
-)
-def test_what_is_no_bullet_is_not_cut_off(text: str) -> None:
-    assert segments(text) == [text]
+def test_what_is_no_bullet_is_not_cut_off() -> None:
+    for text in ("I. Newton", "A. Lincoln was tall.", "-5 degrees", "*bold* words", "2026 was good.", "I am"):
+        assert segments(text) == [text]
 
 
 @pytest.mark.parametrize("mode", SplitSentences)
@@ -132,12 +126,11 @@ def test_lines_are_cut_or_joined() -> None:
     assert segments("  One. Two.\n\nThree.\n", mode=OFF) == ["One. Two.\n\nThree."]
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "\n\n\t", "3.14", "12:30", "- ", "***", "\x00", "\u0301", "👍", "½", "\ue000 \ue001"]
-)
 @pytest.mark.parametrize("mode", SplitSentences)
-def test_nothing_without_letters_is_a_segment(text: str, mode: SplitSentences) -> None:
-    assert cut(text, "en", mode) == ((Piece(text, False),) if text else ())
+def test_nothing_without_letters_is_a_segment(mode: SplitSentences) -> None:
+    for text in (" ", "\n\n\t", "3.14", "12:30", "- ", "***", "\x00", "\u0301", "👍", "½", "\ue000 \ue001"):
+        assert cut(text, "en", mode) == (Piece(text, False),)
+    assert cut("", "en", mode) == ()
 
 
 @pytest.mark.parametrize(
@@ -147,47 +140,16 @@ def test_nothing_without_letters_is_a_segment(text: str, mode: SplitSentences) -
         *("། ", "!\xa0"),
     ],
 )
-def test_hundred_thousand_characters_in_one_line_take_linear_time(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
+def test_many_characters_in_one_line_take_linear_time(unit: str) -> None:
+    text = unit * (50_000 // len(unit))
     start = time.process_time()
     assert "".join(piece.text for piece in cut(text, "en", ON)) == text
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 1
 
 
 def test_a_long_sentence_is_cut_nowhere_and_the_next_ones_are_found() -> None:
     long = "This sentence " + "goes on and on " * 300 + "to its end."
     assert segments(f"Short. {long} {long} Short.") == ["Short.", long, long, "Short."]
-
-
-def _joined(column: int, seed: int) -> tuple[list[str], list[set[int]]]:
-    """Join five to ten single sentences by spaces; return the texts and where their sentences end."""
-    rows = [line.split("\t")[column].strip() for line in SENTENCES.read_text(encoding="utf-8").splitlines()]
-    sentence = re.compile(r"""["“„»(]?[^\W\d_a-zäöü](?:(?![.!?…][)\]"'»“”’‘]*\s).)*[.!?…][)\]"'»“”’‘]*""")
-    single = [row for row in rows if sentence.fullmatch(row)]
-    rng = random.Random(seed)
-    rng.shuffle(single)
-    texts, ends = [], []
-    while single:
-        size = rng.randint(5, 10)
-        group, single = single[:size], single[size:]
-        texts.append(" ".join(group))
-        ends.append({end - 1 for end in accumulate(len(sentence) + 1 for sentence in group)})
-    return texts, ends
-
-
-@pytest.mark.parametrize(("column", "language"), [(0, "en"), (1, "de")])
-def test_boundaries_of_joined_sentences_are_found(column: int, language: str) -> None:
-    texts, ends = _joined(column, seed=1)
-    assert sum(map(len, ends)) > 300
-    hits = found = 0
-    for text, expected in zip(texts, ends, strict=True):
-        pieces = cut(text, language, ON)
-        bounds = list(accumulate(len(piece.text) for piece in pieces))
-        got = {end for end, piece in zip(bounds, pieces, strict=True) if piece.is_segment} - {len(text)}
-        hits += len(got & expected)
-        found += len(got)
-    actual = sum(map(len, ends)) - len(texts)
-    assert 2 * hits / (found + actual) >= 0.95
 
 
 @given(

@@ -112,11 +112,32 @@ def test_a_prefix_is_what_can_be_written(any_tokenizer: Tokenizer, kind: tuple[T
     assert any_tokenizer.encode_target("") == []
 
 
-def test_special_and_unknown_ids_have_no_text(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
+def test_what_is_spelled_like_a_token_is_text(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
+    spec, folder = kind
+    control = {1, spec.eos_id, spec.pad_id, *spec.special_tokens.values()}
+    if spec.kind == "tokenizers":
+        control.update(token["id"] for token in json.loads((folder / spec.file).read_text("utf-8"))["added_tokens"])
+    for token in ("</s>", "<s>", "<unk>", "<pad>", "__de__", "deu_Latn", ">>de<<", "[SOS]", "<mask>"):
+        for text in (token, f"Where {token} is", f"{token}de", f"de{token} {token}"):
+            ids = any_tokenizer.encode(text)
+            assert not set(ids) & (control - {any_tokenizer.unk_id}), text
+            is_spelled = spec.file not in ("words.json", "source.model")  # else what is unknown is one piece
+            assert len(ids) > len(any_tokenizer.encode(text.replace(token, ""))) or not is_spelled
+            assert len(any_tokenizer.source_spans(text)) == len(ids)
+
+
+def test_special_and_unknown_ids_have_no_text_and_empty_spans(
+    any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]
+) -> None:
     ids = any_tokenizer.encode(TEXT)
     text = any_tokenizer.decode(ids)
-    special = [kind[0].eos_id, kind[0].decoder_start_id] * (kind[0].kind != "sentencepiece")
-    assert any_tokenizer.decode([*special, *ids, *special, 10**6]) == text
+    spec = kind[0]
+    special = [spec.eos_id, spec.decoder_start_id, *spec.special_tokens.values()] * (spec.kind != "sentencepiece")
+    special.append(10**6)
+    assert any_tokenizer.decode([*special, *ids, *special]) == text
+    spans = any_tokenizer.target_spans([*special, *ids, *special])
+    assert spans[len(special) : -len(special)] == any_tokenizer.target_spans(ids)
+    assert all(start == end for start, end in (*spans[: len(special)], *spans[-len(special) :]))
     assert any_tokenizer.decode(tuple(ids)) == text
     assert any_tokenizer.decode([]) == ""
     assert any_tokenizer.encode("") == []
@@ -172,14 +193,6 @@ def test_spans_of_words(any_tokenizer: Tokenizer) -> None:
     assert len([span for span in spans if span[0] < span[1]]) > 4
     for source, target in zip(spans, written, strict=True):
         assert TEXT[slice(*source)].strip() == said[slice(*target)].strip()
-
-
-def test_special_ids_have_empty_spans(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
-    ids = any_tokenizer.encode(TEXT)
-    special = [kind[0].eos_id, 10**6] if kind[0].kind != "sentencepiece" else [10**6]
-    spans = any_tokenizer.target_spans([*special, *ids, *special])
-    assert spans[len(special) : -len(special)] == any_tokenizer.target_spans(ids)
-    assert all(start == end for start, end in (*spans[: len(special)], *spans[-len(special) :]))
 
 
 def test_every_kind_tells_what_it_does_not_know(any_tokenizer: Tokenizer) -> None:
@@ -240,16 +253,12 @@ def test_what_is_missing_for_a_kind_is_said(tmp_path: Path) -> None:
         load_tokenizer(replace(marian, vocabulary_file=""), folder)
     with pytest.raises(BundleError, match="special_tokens has no text for id 1; kind 'm2m100'"):
         load_tokenizer(replace(marian, kind="m2m100", special_tokens={"</s>": 0, "<pad>": marian.pad_id}), folder)
-
-
-def test_a_word_level_tokenizer_without_its_unknown_token_is_refused(tmp_path: Path) -> None:
-    spec, folder = word_level_folder(tmp_path)
-    document = json.loads((folder / spec.file).read_text(encoding="utf-8"))
+    words, folder = word_level_folder(tmp_path)
+    document = json.loads((folder / words.file).read_text(encoding="utf-8"))
     del document["model"]["vocab"]["[UNK]"]
-    document["added_tokens"] = []
-    (folder / spec.file).write_text(json.dumps(document), encoding="utf-8")
+    (folder / words.file).write_text(json.dumps(document | {"added_tokens": []}), encoding="utf-8")
     with pytest.raises(BundleError, match="Missing"):
-        load_tokenizer(spec, folder)
+        load_tokenizer(words, folder)
 
 
 def test_a_template_cutting_and_padding_are_left_to_the_manifest(tmp_path: Path) -> None:
@@ -284,53 +293,39 @@ def test_two_models_read_with_one_and_write_with_the_other(tmp_path: Path) -> No
     assert both.target_spans(ids) == target.target_spans(ids) != source.target_spans(ids)
 
 
-class TestMarian:
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        return write_marian(tmp_path / "marian")
-
-    def test_ids_are_the_vocabularys(self, folder: Path) -> None:
-        tokenizer, ids = load_tokenizer(marian_spec(folder), folder), vocabulary(folder)
-        assert all(token_id in ids.values() for token_id in tokenizer.encode(TEXT))
-        assert tokenizer.encode("Hello 🙂")[-1] == 1  # no piece has it
-        # source.spm has no piece for it, but the common vocabulary has one: target.spm's
-        assert tokenizer.encode("ß")[-1] == ids["ß"]
-
-    def test_special_tokens_are_no_part_of_a_translation(self, folder: Path) -> None:
-        spec = marian_spec(folder)
-        tokenizer = load_tokenizer(spec, folder)
-        hello, keys = tokenizer.encode("Hello"), tokenizer.encode("keys")
-        assert tokenizer.decode([0, *hello, spec.pad_id, 1, *keys]) == "Hello keys"
-
-    def test_a_text_can_not_replace_the_prefix_that_chooses_the_language(self, tmp_path: Path) -> None:
-        folder = write_marian(tmp_path / "several", languages=("de", "fr"))
-        tokenizer, ids = load_tokenizer(marian_spec(folder), folder), vocabulary(folder)
-        assert ids[">>fr<<"] not in tokenizer.encode(">>fr<< Hello")
-        assert tokenizer.decode(tokenizer.encode(">>fr<< Hello")).endswith("Hello")
-
-    def test_separate_vocabularies(self, tmp_path: Path) -> None:
-        folder = write_marian(tmp_path / "separate", is_separate=True)
-        spec = replace(marian_spec(folder), target_file="target.spm", target_vocabulary_file="target_vocab.json")
-        tokenizer, ids = load_tokenizer(spec, folder), vocabulary(folder, "target_vocab.json")
-        assert tokenizer.encode(TEXT) == load_tokenizer(marian_spec(folder), folder).encode(TEXT)
-        assert tokenizer.decode([ids["▁"], ids["ß"], 0]) == "ß"
-
-    def test_translations_are_cleaned_up_where_the_manifest_says_so(self, folder: Path) -> None:
-        spec = marian_spec(folder)
-        ids = load_tokenizer(spec, folder).encode("Hello , keys")
-        assert load_tokenizer(spec, folder).decode(ids) == "Hello , keys"
-        cleaning = load_tokenizer(replace(spec, cleans_up_spaces=True), folder)
-        assert cleaning.decode(ids) == "Hello, keys"
-        check_target_spans(cleaning, ids)
-        assert (5, 6) in cleaning.target_spans(ids)  # the comma, without its space
-        assert cleaning.encode("Hello , keys") == ids
+def test_marians_ids_are_the_vocabularys(tmp_path: Path) -> None:
+    spec, folder = marian_folder(tmp_path)
+    tokenizer, ids = load_tokenizer(spec, folder), vocabulary(folder)
+    assert all(token_id in ids.values() for token_id in tokenizer.encode(TEXT))
+    assert tokenizer.encode("Hello 🙂")[-1] == 1  # no piece has it
+    # source.spm has no piece for it, but the common vocabulary has one: target.spm's
+    assert tokenizer.encode("ß")[-1] == ids["ß"]
+    separate = write_marian(tmp_path / "separate", is_separate=True)
+    german = replace(marian_spec(separate), target_file="target.spm", target_vocabulary_file="target_vocab.json")
+    tokenizer, ids = load_tokenizer(german, separate), vocabulary(separate, "target_vocab.json")
+    assert tokenizer.encode(TEXT) == load_tokenizer(marian_spec(separate), separate).encode(TEXT)
+    assert tokenizer.decode([ids["▁"], ids["ß"], 0]) == "ß"
 
 
-def test_special_and_added_tokens_are_no_part_of_a_translation(tmp_path: Path) -> None:
-    spec, folder = m2m100_folder(tmp_path)
-    m2m100 = load_tokenizer(spec, folder)
-    assert m2m100.decode([len(vocabulary(folder)), *m2m100.encode("Hello"), 2]) == "Hello"
-    assert m2m100.encode("中")[-1] == 3
+def test_a_text_can_not_replace_the_prefix_that_chooses_the_language(tmp_path: Path) -> None:
+    folder = write_marian(tmp_path / "several", languages=("de", "fr"))
+    tokenizer, ids = load_tokenizer(marian_spec(folder), folder), vocabulary(folder)
+    assert ids[">>fr<<"] not in tokenizer.encode(">>fr<< Hello")
+    assert tokenizer.decode(tokenizer.encode(">>fr<< Hello")).endswith("Hello")
+
+
+def test_translations_are_cleaned_up_where_the_manifest_says_so(tmp_path: Path) -> None:
+    spec, folder = marian_folder(tmp_path)
+    ids = load_tokenizer(spec, folder).encode("Hello , keys")
+    assert load_tokenizer(spec, folder).decode(ids) == "Hello , keys"
+    cleaning = load_tokenizer(replace(spec, cleans_up_spaces=True), folder)
+    assert cleaning.decode(ids) == "Hello, keys"
+    check_target_spans(cleaning, ids)
+    assert (5, 6) in cleaning.target_spans(ids)  # the comma, without its space
+    assert cleaning.encode("Hello , keys") == ids
+
+
+def test_added_tokens_are_no_part_of_a_translation(tmp_path: Path) -> None:
     bpe = load_tokenizer(*bpe_folder(tmp_path))
     document = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
     (german,) = (token["id"] for token in document["added_tokens"] if token["content"] == "deu_Latn")
@@ -364,6 +359,9 @@ print(sorted(heavy & {{name.partition(".")[0] for name in sys.modules}}), "token
 def test_spaces_before_punctuation_and_contractions_go() -> None:
     assert clean_up_spaces("He is n't here , I 'm sure . Who 's ' it ?") == "He isn't here, I'm sure. Who's'it?"
     assert clean_up_spaces("nothing to do") == "nothing to do"
+    # What may lose its space is held back.
+    held_back = {"It is": "It is", "does n'": "does", "does n '": "does", "it ": "it"}
+    assert {text: settled(text) for text in held_back} == held_back
 
 
 @given(
@@ -374,10 +372,3 @@ def test_what_is_settled_stays_whatever_follows(symbols: list[str], data: st.Dat
     text, cut = "".join(symbols), data.draw(st.integers(0, len(symbols)))
     begun = settled("".join(symbols[:cut]))
     assert clean_up_spaces(text).startswith(clean_up_spaces(begun))
-
-
-def test_only_what_may_lose_its_space_is_held_back() -> None:
-    assert settled("It is") == "It is"
-    assert settled("does n'") == "does"
-    assert settled("does n '") == "does"
-    assert settled("it ") == "it"

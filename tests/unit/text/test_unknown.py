@@ -75,9 +75,6 @@ SIGNS = st.sampled_from(
 def test_runs_are_in_order_and_what_is_left_is_known(shipped: UnknownCharacters, text: str) -> None:
     runs = shipped.find(text)
     assert all(text[start:end].strip() for start, end in runs)
-    assert all(
-        before.end < after.start or text[before.end : after.start].strip() == "" for before, after in pairwise(runs)
-    )
     assert all(before.end <= after.start for before, after in pairwise(runs))
     left = text
     for start, end in reversed(runs):
@@ -95,5 +92,5 @@ def test_it_takes_linear_time(shipped: UnknownCharacters, part: str) -> None:
         shipped.find(text)
         return time.thread_time() - start
 
-    few = min(seconds(2_000) for _ in range(3))
-    assert any(seconds(32_000) < 16 * 4 * few + 0.05 for _ in range(3))  # a machine may stall
+    few = min(seconds(1_000) for _ in range(3))
+    assert any(seconds(16_000) < 16 * 4 * few + 0.0125 for _ in range(3))  # a machine may stall

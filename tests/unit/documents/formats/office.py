@@ -1,7 +1,5 @@
 """Presentations and Word's documents."""
 
-from dataclasses import replace
-
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
 from tests.unit.documents.formats.markup_readers import of_xml
 
@@ -28,8 +26,9 @@ def presentation(body: str, _: str = "", /, **more: str) -> bytes:
     )
 
 
-def word(body: str, _: str = "", kind: str = f"{OPEN_XML}.wordprocessingml.document") -> bytes:
-    main = f'<Override PartName="/word/document.xml" ContentType="{kind}.main+xml"/>'
+def word(body: str, _: str = "") -> bytes:
+    kind = f"{OPEN_XML}.wordprocessingml.document.main+xml"
+    main = f'<Override PartName="/word/document.xml" ContentType="{kind}"/>'
     names = f'xmlns:w="{W}" xmlns:mc="mc" xmlns:r="r" xmlns:v="v" xmlns:m="m"'
     return archived(
         {
@@ -159,8 +158,3 @@ DOCX = Format(
         "|<w:fldSimple w:instr='HYPERLINK x'>{}</w:fldSimple>|<w:ins>{}</w:ins>|" + link_field("{}"),
     ),
 )
-
-
-def of_word(kind: str) -> Format:
-    """Return the format of Word's files of another type."""
-    return replace(DOCX, document=lambda body, _: word(body, kind=kind))

@@ -56,8 +56,11 @@ HTML = Format(
         "<select><option>A</option><optgroup label='B'></optgroup></select><textarea>c</textarea>",
         "<meta name=description content='A DOOR'><meta name=viewport content='width=1'><!-- d -->",
         "<p>A&nbsp;B 10&nbsp;M 5 &lt; 6</p>",
-        "<svg><text>a</text><path d='M0'/></svg><math><mi>x</mi></math>",
-    ),
+        "<svg aria-label='A'><text>a</text><path d='M0'/></svg><math><mi>x</mi></math>",
+        "<meta property='og:title' content='THE \"OLD\" DOOR'><p>SEE <b title='MY &quot;KEY&quot;'>IT</b></p>",
+        "<p translate=no title=x>y</p><b title=x class=notranslate>y</b><b aria-label='<?= x ?>'></b><link title=x>",
+    )
+    | {"<a title=help>a</a><input type=reset value=go>": '<a title="HELP">A</a><input type=reset value="GO">'},
     of_html,
     variants=(crlf, marked),
     mixture=Mixture(

@@ -34,25 +34,10 @@ def some_texts(count: int) -> Iterator[tuple[str, str]]:
         yield code, "".join(characters)
 
 
-def test_texts_are_read_as_by_the_processor() -> None:
-    assert len(LANGUAGES) == 26
-    assert len(READ) > 70
+def test_texts_are_read_and_outputs_written_as_by_the_processor() -> None:
+    assert [len(LANGUAGES), len(READ) > 70, len(WRITTEN) > 150] == [26, True, True]
     assert [rewritten(text, reading(code)) for code, text, _ in READ] == [expected for *_, expected in READ]
-
-
-def test_outputs_are_written_as_by_the_processor() -> None:
-    assert len(WRITTEN) > 150
     assert [written(output, code) for code, output, _ in WRITTEN] == [expected for *_, expected in WRITTEN]
-
-
-def test_the_scripts_of_india_are_read_in_devanagari() -> None:
-    assert rewritten("வணக்கம்", reading("tam_Taml")) == "वणक्कम्"
-    assert rewritten("বাংলা", reading("ben_Beng")) == "बांला"
-    assert written("बांला ।", "ben_Beng") == "বাংলা।"
-    assert written("घर", "tam_Taml") == "கர"  # Tamil has one letter for k, kh, g, gh
-
-
-def test_a_known_script_is_one_with_rules() -> None:
     assert all(map(is_known, LANGUAGES))
     assert not is_known("bod_Tibt")
 
@@ -63,12 +48,9 @@ def test_numbers_keep_their_marks_and_visargas_are_not_lost() -> None:
     assert rewritten("\u0958लम", reading("hin_Deva")) == "\u0915\u093cलम"
 
 
-@pytest.mark.parametrize("output", ["< ID1 > है", "[ID 1] है", "<आईडी 1> है", "< id1 ] है", "[ आई . डी . 1 ] है"])
-def test_symbols_are_recognised_as_models_write_them(output: str) -> None:
-    assert written(output, "hin_Deva") == f"{SYMBOLS[0]} है"
-
-
-def test_a_number_in_brackets_is_no_symbol() -> None:
+def test_symbols_are_recognised_as_models_write_them() -> None:
+    for output in ("< ID1 > है", "[ID 1] है", "<आईडी 1> है", "< id1 ] है", "[ आई . डी . 1 ] है"):
+        assert written(output, "hin_Deva") == f"{SYMBOLS[0]} है"
     assert written("[ 1 ] < 2 >", "hin_Deva") == "[1] <2>"
 
 
@@ -108,10 +90,11 @@ def test_conversions_reverse_each_other_where_scripts_have_the_same_letters() ->
             assert rewritten(there, [conversion("Deva", script)]) == text
 
 
+@pytest.mark.timeout(10)
 @pytest.mark.parametrize("code", ["eng_Latn", "hin_Deva", "urd_Arab"])
 @pytest.mark.parametrize("part", [" ", "(", "1 , ", "a.", "...", "' ", "- ", "\u0905:", " )", " :", "<"])
 def test_long_texts_take_time_in_proportion(code: str, part: str) -> None:
-    """Patterns that try again from every place would take minutes."""
-    text = part * (30_000 // len(part))
+    """Patterns that try again from every place would take a minute."""
+    text = part * (15_000 // len(part))
     rewritten(text, reading(code))
     settled(written(text, code))

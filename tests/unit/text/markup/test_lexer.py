@@ -84,7 +84,8 @@ def test_time_grows_with_length_only(unit: str) -> None:
 
 def test_deep_and_long() -> None:
     deep = "<b>" * 10_000 + "x y" + "</b>" * 10_000
-    (block,) = parse(deep).blocks
-    assert parse(deep).render([BlockTranslation("a b")]) == deep.replace("x y", "a b")
+    document = parse(deep)
+    (block,) = document.blocks
+    assert document.render([BlockTranslation("a b")]) == deep.replace("x y", "a b")
     assert block.text == "x y"
-    assert parse("<b>" * 100_000).blocks == ()
+    assert parse("<b>" * 20_000).blocks == ()
