@@ -22,7 +22,7 @@ from tests.unit.engine.fake_runner import EOS_ID, LOG_TOTAL, START_ID, FakeRunne
 from tests.unit.engine.recorder import Recorder, new_sequence
 from tests.unit.engine.recorder import decode as decoded
 
-HALF = settings(max_examples=settings.default.max_examples // 2)  # each has up to 14 sequences
+HALF = settings(max_examples=settings().max_examples // 2)  # each has up to 14 sequences
 
 
 def decode(

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +34,7 @@ from tests.unit.engine.runtime.tiny_runners import (
 )
 
 Load = Callable[[Path, EngineConfig], OnnxRunner]
+NextLogProbs = Callable[[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def some_sequences(count: int, seed: int) -> list[Sequence]:
 
 
 @pytest.fixture(scope="module")
-def next_log_probs(bundle: Path) -> Callable[[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]]:
+def next_log_probs(bundle: Path) -> NextLogProbs:
     """Return what decodes step by step, and remembers what it has decoded: every way of loading asks for the same."""
     reference = StepByStep(bundle)
 
@@ -84,7 +84,7 @@ def next_log_probs(bundle: Path) -> Callable[[tuple[int, ...], tuple[int, ...]],
     return decoded
 
 
-def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load, next_log_probs: Any) -> None:
+def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load, next_log_probs: NextLogProbs) -> None:
     config = EngineConfig(max_slots=12, max_encode_tokens=120)
     num_different = set()
     for update in decode(load(bundle, config), some_sequences(16, seed=1), config):
