@@ -217,11 +217,11 @@ class Turns:
     def _conclude(self, worker: Worker, turn: Turn) -> None:
         for sequence, hypotheses in turn.result.finished:
             self._costs.ended(sequence, len(hypotheses[0].token_ids) + 1)
-            if worker.release(sequence):
-                self.queue.finish(sequence, hypotheses)
+            worker.release(sequence)
+            self.queue.finish(sequence, hypotheses)
         for sequence, error in (*turn.refused, *turn.result.failed):
-            if worker.release(sequence):
-                self.queue.fail(sequence, self._explained(error))
+            worker.release(sequence)
+            self.queue.fail(sequence, self._explained(error))
 
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
         """Record what a turn took; returns its duration so far."""

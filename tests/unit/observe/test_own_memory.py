@@ -64,11 +64,8 @@ def test_what_two_processes_share_counts_half_in_each() -> None:
 
 def test_without_a_rollup_resident_pages_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(own_memory, "_ROLLUP", tmp_path / "missing")
-    (statm := tmp_path / "statm").write_bytes(b"5000 300 20 1 0 40 0\n")
-    monkeypatch.setattr(own_memory, "_STATM", statm)
-    assert memory_bytes() == 300 * os.sysconf("SC_PAGE_SIZE")
-    monkeypatch.setattr(own_memory, "_STATM", tmp_path / "missing, too")
-    assert memory_bytes() == 0.0
+    monkeypatch.setattr(own_memory, "resident_bytes", {os.getpid(): 300}.get)
+    assert memory_bytes() == 300.0
 
 
 @pytest.mark.parametrize(
