@@ -202,15 +202,6 @@ def test_a_caller_has_half_and_its_own_oldest_make_room() -> None:
     assert making_room([*kept(IN_WORK, "alice"), *own], "alice", 1) == own[:2]
 
 
-def test_those_in_work_make_no_room() -> None:
-    own = kept(IN_WORK, "alice", MAX_DOCUMENTS // 2)
-    with pytest.raises(Overloaded) as raised:
-        making_room(own, "alice", 1)
-    assert str(raised.value) == (
-        "128 documents of yours, of 0 MiB, are being translated; allowed is 128 of 64 MiB. Try again later."
-    )
-
-
 def test_there_is_always_something_left_for_another_caller() -> None:
     every: list[KeptDocument] = []
     numbers = []

@@ -43,10 +43,6 @@ def problem(found: FoundBundle, *command: str) -> str:
     return str(raised.value)
 
 
-def test_a_bundle_that_is_right_passes(found: FoundBundle) -> None:
-    try_out(found, ENGINE, SESSION)
-
-
 def test_what_loading_finds_is_said_in_its_words(found: FoundBundle) -> None:
     (found.directory / "source.model").write_bytes(b"x")
     assert problem(found) == (

@@ -21,28 +21,6 @@ def _tell_memory(to: Connection, memory: mmap.mmap) -> None:
     to.recv()
 
 
-def _tell_growth(to: Connection) -> None:
-    before = memory_bytes()
-    with mmap.mmap(-1, SIZE) as block:  # what malloc returns may have been resident before
-        block.write(b"x" * SIZE)
-        to.send(memory_bytes() - before)
-
-
-def test_what_a_process_allocates_counts() -> None:
-    """In a new process: what the tests' own shares with one that another test forked counts fully when that ends."""
-    spawning = multiprocessing.get_context("spawn")
-    ours, theirs = spawning.Pipe()
-    child = spawning.Process(target=_tell_growth, args=(theirs,))
-    child.start()
-    try:
-        assert ours.poll(patient(20))
-        growth = ours.recv()
-    finally:
-        child.join(patient(20))
-        child.kill()
-    assert SIZE * 0.9 < growth < SIZE * 1.5
-
-
 def test_what_two_processes_share_counts_half_in_each() -> None:
     memory = mmap.mmap(-1, SIZE)
     memory.write(b"-" * SIZE)
@@ -58,7 +36,7 @@ def test_what_two_processes_share_counts_half_in_each() -> None:
     finally:
         child.join(patient(20))
         child.kill()
-    assert alone - shared > SIZE * 0.45, "half of it is the child's now"
+    assert SIZE * 0.45 < alone - shared < SIZE, "half of it is the child's now"
     assert of_child > SIZE * 0.45
 
 
