@@ -108,7 +108,7 @@ def test_beam_search_gives_what_generate_gives(eos_weight: float) -> None:
     runner = FakeRunner(max_slots=24, eos_weight=eos_weight)
     choose = random.Random(str(eos_weight))
     sequences = []
-    for number in range(24):
+    for number in range(16):
         beam_size = choose.choice([2, 3, 4, 8])
         given = tuple(choose.choices([3, 9], k=choose.randint(1, 3))) if number % 2 else ()
         sequences.append(

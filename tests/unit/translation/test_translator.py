@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
@@ -110,6 +110,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
     assert (result.model, result.model_version) == ("tiny", "1")
 
 
+@settings(max_examples=settings().max_examples // 2)  # each makes two translators
 @given(
     st.lists(
         st.text("abcé漢 .,?!:-'({\n", max_size=12)

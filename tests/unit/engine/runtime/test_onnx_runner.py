@@ -62,7 +62,7 @@ def some_sequences(count: int, seed: int) -> list[Sequence]:
                 (*random.integers(2, MODEL.vocabulary_size, random.integers(0, 39)).tolist(), EOS_ID),
                 request_id=str(number),
                 beam_size=beam_size,
-                max_output_tokens=int(random.integers(1, 25)),
+                max_output_tokens=int(random.integers(1, 17)),
                 length_penalty=float(random.choice([0.0, 1.0, 1.5])),
                 num_hypotheses=int(random.integers(1, beam_size + 1)),
                 return_scores=bool(random.integers(2)),
