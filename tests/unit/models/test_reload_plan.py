@@ -18,11 +18,9 @@ READY, LOADING, UNLOADING, UNAVAILABLE = LoadState
 def bundle(name: str, version: int, content: int = 0) -> FoundBundle:
     """Return a bundle; each content has a different manifest."""
     manifest = dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=str(content))
-    return FoundBundle(Path("root", name, str(version)), str(version), manifest, stamp_of(content))
-
-
-def stamp_of(content: int) -> Stamp:
-    return frozenset({("file", content, content)})
+    return FoundBundle(
+        Path("root", name, str(version)), str(version), manifest, frozenset({("file", content, content)})
+    )
 
 
 def folder(name: str, *bundles: FoundBundle, faults: tuple[str, ...] = ()) -> ModelDirectory:

@@ -274,8 +274,7 @@ async def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
     translator.deliver([answer(second), answer(third)])  # too late, so ignored
 
 
-@pytest.mark.parametrize("source", ["en", ""])
-@pytest.mark.parametrize("num_parts", [1, 2])
+@pytest.mark.parametrize(("source", "num_parts"), [("en", 2), ("", 1)])
 async def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
     translator, engine = make()
     texts = ["where is the train", "save the file", "find my keys"]

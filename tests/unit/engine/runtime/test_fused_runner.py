@@ -33,9 +33,6 @@ class NotingSession:
         self.num_bindings += 1
         return {name: getattr(memory, "owner", memory) for name, memory in {**inputs, **outputs}.items()}
 
-    def rebind(self, binding: dict[str, Any], inputs: Mapping[str, Any]) -> None:
-        binding.update(inputs)
-
     def run(self, binding: dict[str, Any]) -> None:
         self.bound = binding
         self.compute(binding)
