@@ -45,7 +45,7 @@ class OnnxRunner:
         """Share `at_work` with the model's other runners: those that have rows."""
         self.spec = spec
         self._at_work = at_work
-        self._encoder = encoder
+        self.encoder = encoder
         self._decoder_step = decoder_step
         self._session_config = session_config
         self._pad_id = pad_id
@@ -143,10 +143,6 @@ class OnnxRunner:
         return self._search.control
 
     @property
-    def encoder(self) -> SharedGraph:
-        return self._encoder
-
-    @property
     def is_alone(self) -> bool:
         """Return whether no other runner of the model has rows, so that this one may use all threads."""
         return len(self._at_work) <= 1
@@ -185,7 +181,7 @@ class OnnxRunner:
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
         encoded = self._cache.encoder_outputs(len(jobs), width)
-        session = self._encoder.session(is_alone=self.is_alone)
+        session = self.encoder.session(is_alone=self.is_alone)
         binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._source_names, encoded, strict=True)),
@@ -214,14 +210,14 @@ class OnnxRunner:
 
     def reset(self) -> None:
         self.idle()
-        self._encoder.reset()
+        self.encoder.reset()
         self._decoder_step.reset()
         self.control.clear_interrupt()
         self._bindings.clear()
         self._cache.clear_all()
 
     def terminate(self) -> None:
-        self._encoder.terminate()
+        self.encoder.terminate()
         self._decoder_step.terminate()
 
     def _step(self, step: Step) -> None:
