@@ -192,18 +192,15 @@ class Manifest:
             raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
 
     def _check_numbers(self, where: str) -> None:
-        for name, most in _MOST.items():
+        model = self.model
+        most_state = _MOST["model.num_heads"] * _MOST["model.head_size"]
+        bounds = {name: (1, most) for name, most in _MOST.items()}
+        bounds |= {"model.state_size": (0, most_state), "model.shortlist_size": (0, model.vocabulary_size)}
+        for name, (least, most) in bounds.items():
             part, _, field_name = name.partition(".")
             value = getattr(getattr(self, part), field_name)
-            if not 1 <= value <= most:
-                raise BundleError(f"{where}: {name} is {shown(value)}; expected a number from 1 to {most}.")
-        model = self.model
-        for name, value, most in (
-            ("state_size", model.state_size, _MOST["model.num_heads"] * _MOST["model.head_size"]),
-            ("shortlist_size", model.shortlist_size, model.vocabulary_size),
-        ):
-            if not 0 <= value <= most:
-                raise BundleError(f"{where}: model.{name} is {shown(value)}; expected a number from 0 to {most}.")
+            if not least <= value <= most:
+                raise BundleError(f"{where}: {name} is {shown(value)}; expected a number from {least} to {most}.")
         if model.state_size % STATE_MULTIPLE:
             raise BundleError(
                 f"{where}: model.state_size is {model.state_size}; expected a multiple of {STATE_MULTIPLE}."

@@ -39,17 +39,8 @@ CODES: dict[type[ServiceError], str] = {
     ServiceError: "INTERNAL",
 }
 
-_REJECTIONS = (
-    InvalidRequest,
-    NotFound,
-    Unimplemented,
-    NotPossible,
-    Overloaded,
-    TooLate,
-    Unauthenticated,
-    Forbidden,
-    Unavailable,
-)
+_ENDS = (DeadlineExceeded, Cancelled, EngineFailure, ServiceError)  # of calls that were accepted
+_REJECTIONS: tuple[type[ServiceError], ...] = (TooLate, *(kind for kind in CODES if kind not in _ENDS))
 
 
 def code_of(error: ServiceError) -> str:

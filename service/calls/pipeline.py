@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from service.calls.failures import failed
 from service.calls.gate import Gate
@@ -21,6 +21,9 @@ from service.engine.costs import Average
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
+
+if TYPE_CHECKING:  # it imports OpenTelemetry, an extra
+    from service.observe.tracing import CallSpan, Tracing
 
 Metadata = Iterable[tuple[str, str | bytes]]
 
@@ -56,25 +59,11 @@ def api_key_in(metadata: Metadata) -> str:
     return next((texts[name] for name in _API_KEYS if name in texts), "")
 
 
-class Span(Protocol):
-    """The trace of one call (`service/observe/tracing.py`)."""
-
-    def end(self, call: Call) -> None:
-        """End the span with its call."""
-
-
-class Tracer(Protocol):
-    """Creator of spans (`service/observe/tracing.py`)."""
-
-    def begin(self, call: Call, metadata: Metadata) -> Span | None:
-        """Begin the span of a call with this metadata; return `None` if the call is not traced."""
-
-
 class CallObserver:
     """Counts, logs and traces calls."""
 
     def __init__(
-        self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: Tracer | None = None
+        self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: "Tracing | None" = None
     ) -> None:
         self._metrics = metrics
         self._errors = errors
@@ -86,7 +75,7 @@ class CallObserver:
         self._metrics.call_refused(call.method, call.code)
         self._errors.note(call.request_id, call.method, call.code, call.message)
 
-    def begin(self, call: Call, metadata: Metadata = ()) -> Span | None:
+    def begin(self, call: Call, metadata: Metadata = ()) -> "CallSpan | None":
         """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
 
         The code that answers the call records its work in it, and sets its `code` before it ends.
@@ -95,7 +84,7 @@ class CallObserver:
         self._metrics.call_started()
         return self._tracer.begin(call, metadata) if self._tracer else None
 
-    def end(self, call: Call, span: Span | None) -> None:
+    def end(self, call: Call, span: "CallSpan | None") -> None:
         call.end()
         self._metrics.call_finished(
             call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version

@@ -92,6 +92,16 @@ def share_of(most: int, num_of_others: int) -> int:
     return left // 2 or left
 
 
+@asynccontextmanager
+async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
+    """End the `with` block at a deadline, on the clock of `time.monotonic()`; `what` went on in it is told."""
+    try:
+        async with asyncio.timeout(deadline_seconds - time.monotonic()):
+            yield
+    except TimeoutError:
+        raise DeadlineExceeded(f"the deadline passed while {what}", advice="allow more time") from None
+
+
 class DocumentTurns:
     """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these."""
 
@@ -104,13 +114,8 @@ class DocumentTurns:
         """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`."""
         if not self._turns.take_free(caller):
             self._check(caller)
-            try:
-                async with asyncio.timeout(deadline_seconds - time.monotonic()):
-                    await self._turns.wait(caller)
-            except TimeoutError:
-                raise DeadlineExceeded(
-                    "the deadline passed while it waited for other documents", advice="allow more time"
-                ) from None
+            async with until(deadline_seconds, "it waited for other documents"):
+                await self._turns.wait(caller)
         try:
             yield
         finally:

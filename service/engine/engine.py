@@ -53,7 +53,7 @@ class Engine:
         self._runners = runners
         self.costs = Costs(len(runners), max(runner.spec.max_slots for runner in runners), step_seconds)
         self._lock = threading.RLock()  # entered in C, unlike a condition
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None  # what made the engine fail, until it is restarted or stopped
         self._reset("the engine has not started")
 
     def _reset(self, closed: str | None) -> None:
@@ -73,11 +73,6 @@ class Engine:
     @property
     def can_change_scores(self) -> bool:
         return self._runners[0].spec.has_logits
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Return the error that made the engine fail, until it is restarted or stopped; `None` if it has not failed."""
-        return self._failure
 
     @property
     def has_threads(self) -> bool:
@@ -113,7 +108,7 @@ class Engine:
         """Accept work without starting threads, for tests that run the turns (`Turns.run_turn`) themselves."""
         for runner in self._runners:
             runner.reset()
-        self.turns.closed = self._failure = None
+        self.turns.closed = self.failure = None
 
     def restart(self, prove: Callable[[Sequence_[Runner], EngineConfig], object]) -> None:
         """Restart after a failure, on the same runners and with empty state, once `prove` has verified them."""
@@ -124,7 +119,7 @@ class Engine:
         with self._lock:
             self._check_can_restart()
             self._reset(None)
-            self._failure = None
+            self.failure = None
             self._start_threads()
 
     def run(self, worker: Worker) -> None:
@@ -150,7 +145,7 @@ class Engine:
             turns = self.turns
             is_first = turns.closed is None
             if is_first:
-                self._failure = error
+                self.failure = error
                 turns.close(reason)
         try:
             if is_first:
@@ -167,7 +162,7 @@ class Engine:
         """
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._lock:
-            self._failure = None
+            self.failure = None
             self.turns.close("the engine has stopped")
         for runner in self._runners:
             runner.terminate()
@@ -184,7 +179,7 @@ class Engine:
             thread.start()
 
     def _check_can_restart(self) -> None:
-        if self._failure is None:
+        if self.failure is None:
             raise RuntimeError("only an engine that has failed, and was not stopped, is restarted")
         if self.has_threads:
             raise RuntimeError("a thread of the engine that has failed has not ended")

@@ -148,7 +148,7 @@ class RequestQueue:
         hypotheses: tuple[DecodedHypothesis, ...] = (),
         error: ServiceError | None = None,
     ) -> None:
-        if sequence not in self.live:  # all were failed meanwhile
+        if sequence not in self.live:  # it was given up, or all were failed, meanwhile
             return
         self.live.remove(sequence)
         if sequence.status is SequenceStatus.WAITING:  # otherwise its worker releases it, perhaps before it joins

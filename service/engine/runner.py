@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
 
+import numpy as np
+
+from service.bundle import fused_io
 from service.engine.batch import SearchState
 from service.engine.sequence import Attention
 
@@ -54,10 +58,48 @@ class SearchRun(NamedTuple):
     num_ended: int  # rows
 
 
+_PLACES = {name: place for place, name in enumerate(fused_io.CONTROL.names or ())}
+_RESULTS = itemgetter(*(_PLACES[name] for name in SearchRun._fields))
+
+
+class Control:
+    """What a run of the search is told and what it tells (`fused_io.CONTROL`): `fields`, (16,) int32, which the search
+    reads and writes. Any thread may interrupt a run."""
+
+    def __init__(self, spec: RunnerSpec) -> None:
+        control = np.zeros(1, fused_io.CONTROL)
+        control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
+        self.fields = control.view(np.int32)
+        self._memory = self.fields.data  # faster to index than an array
+
+    def write(self, num_rows: int, limits: RunLimits, num_threads: int = 1) -> None:
+        memory = self._memory
+        memory[_PLACES["num_rows"]], memory[_PLACES["max_steps"]] = num_rows, limits.max_steps
+        memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = limits.returns_after, num_threads
+        memory[_PLACES["least_steps"]] = limits.least_steps
+
+    def read(self) -> SearchRun:
+        return SearchRun(*_RESULTS(self._memory))
+
+    def interrupt(self) -> None:
+        """Make the run under way, or else the next one, end after its current step, or before it."""
+        self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_NOW
+
+    def interrupt_for_newcomers(self) -> None:
+        """Make the run under way end once it has made `RunLimits.least_steps`; never undoes `interrupt`. The caller
+        holds the lock that guards `clear_interrupt`."""
+        if self._memory[_PLACES["interrupt"]] == fused_io.NO_INTERRUPT:
+            self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_FOR_NEWCOMERS
+
+    def clear_interrupt(self) -> None:
+        """Undo `interrupt`, once whatever it was for is going to be processed before the next run."""
+        self._memory[_PLACES["interrupt"]] = fused_io.NO_INTERRUPT
+
+
 class Runner(Protocol):
     """Computes; the engine decides what moves where. Rows [0, n) are live.
 
-    All methods except `terminate` and the interrupts are called on the engine's thread. A method that raises has failed
+    All methods except `terminate` are called on the engine's thread. A method that raises has failed
     for all sequences of the call, and the runner stays usable.
     """
 
@@ -65,6 +107,9 @@ class Runner(Protocol):
     def spec(self) -> RunnerSpec:
         """Return the limits and special tokens, which never change."""
         ...
+
+    @property
+    def control(self) -> Control: ...
 
     def attach(self, state: SearchState) -> None:
         """Use these rows from now on; `encode` raises the guards of those whose sources repeat themselves more."""
@@ -87,19 +132,6 @@ class Runner(Protocol):
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
         """Return how much each of T output tokens attended to each of the `num_sources` source tokens, (T, S); `None`
         if the runner does not record it. `slots` (T,) are those of the rows that made the steps from the first on."""
-        ...
-
-    def interrupt(self) -> None:
-        """Make the run under way, or else the next one, end after its current step, or before it. Thread-safe."""
-        ...
-
-    def interrupt_for_newcomers(self) -> None:
-        """Make the run under way end once it has made `RunLimits.least_steps`; never undoes `interrupt`. The caller
-        holds the lock that guards `clear_interrupt`. Thread-safe otherwise."""
-        ...
-
-    def clear_interrupt(self) -> None:
-        """Undo `interrupt`, once whatever it was for is going to be processed before the next run."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:

@@ -64,13 +64,13 @@ class Turns:
             most = self._even_share()
             for worker in self.workers:
                 if worker.batch.num_sequences < most and worker.batch.num_free:
-                    worker.runner.interrupt_for_newcomers()
+                    worker.runner.control.interrupt_for_newcomers()
         self._changed.notify_all()
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         if self.queue.abort(sequences):
             for worker in self.workers:
-                worker.runner.interrupt()
+                worker.runner.control.interrupt()
         self._changed.notify_all()
 
     def fail_all(self) -> None:
@@ -111,7 +111,7 @@ class Turns:
             while not self.has_work(worker):
                 self._changed.wait()
             worker.turn_began = now_seconds = self._clock()
-            worker.runner.clear_interrupt()  # under the lock: whatever it was for is processed here
+            worker.runner.control.clear_interrupt()  # under the lock: whatever it was for is processed here
             if self.closed is not None:
                 return None
             for sequence, error, reason in self.queue.take_unwanted(now_seconds):
@@ -132,7 +132,7 @@ class Turns:
         if home is not None:
             home.abandon(sequence)
             if home is not worker:  # which may be in a run, or about to wait
-                home.runner.interrupt()
+                home.runner.control.interrupt()
                 self._changed.notify_all()
 
     # Who joins, and how long the run lasts.
@@ -217,11 +217,11 @@ class Turns:
     def _conclude(self, worker: Worker, turn: Turn) -> None:
         for sequence, hypotheses in turn.result.finished:
             self._costs.ended(sequence, len(hypotheses[0].token_ids) + 1)
-            if worker.release(sequence):
-                self.queue.finish(sequence, hypotheses)
+            worker.release(sequence)
+            self.queue.finish(sequence, hypotheses)
         for sequence, error in (*turn.refused, *turn.result.failed):
-            if worker.release(sequence):
-                self.queue.fail(sequence, self._explained(error))
+            worker.release(sequence)
+            self.queue.fail(sequence, self._explained(error))
 
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
         """Record what a turn took; returns its duration so far."""

@@ -83,13 +83,12 @@ class Worker:
             self.remove(sequence)
         self.abandoned.clear()
 
-    def release(self, sequence: Sequence) -> bool:
-        """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
+    def release(self, sequence: Sequence) -> None:
+        """Record that a sequence has left its rows; it may have been given up meanwhile."""
         if sequence in self.abandoned:
             self.abandoned.remove(sequence)
-            return False
-        self._unassign(sequence)
-        return True
+        else:
+            self._unassign(sequence)
 
     def _unassign(self, sequence: Sequence) -> None:
         self.assigned.remove(sequence)

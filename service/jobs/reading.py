@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import sys
-import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,12 +17,12 @@ from typing import Any
 
 import service
 from service.calls.open_calls import PIECE_BYTES, Hold
-from service.calls.turns import DocumentTurns, current_caller
+from service.calls.turns import DocumentTurns, current_caller, until
 from service.documents import ENDINGS, DocumentOptions, Doubt
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
 from service.documents.opening import MAX_BYTES
-from service.domain.errors import MAX_MESSAGE, DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.domain.errors import MAX_MESSAGE, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 
 _LOG = logging.getLogger(__name__)
@@ -115,7 +114,7 @@ class DocumentReaders:
     async def _process(self, deadline_seconds: float) -> AsyncIterator["_Process"]:
         async with (
             self._turns.turn(current_caller(), deadline_seconds),
-            _until(deadline_seconds),
+            until(deadline_seconds, "the document was being read or written"),
             _process(self._command) as process,
         ):
             try:
@@ -210,14 +209,3 @@ async def _ended(process: Process) -> int:
     while await process.stdout.read(PIECE_BYTES):
         pass
     return await process.wait()
-
-
-@asynccontextmanager
-async def _until(deadline_seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(deadline_seconds - time.monotonic()):
-            yield
-    except TimeoutError:
-        raise DeadlineExceeded(
-            "the deadline passed while the document was being read or written", advice="allow more time"
-        ) from None

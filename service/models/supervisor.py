@@ -32,17 +32,13 @@ class Backoff:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._num_failures = 0
+        self.num_failures = 0
         self._works_since: float | None = None
         self._due = 0.0
 
     @property
-    def num_failures(self) -> int:
-        return self._num_failures
-
-    @property
     def has_given_up(self) -> bool:
-        return self._num_failures > MAX_RESTARTS
+        return self.num_failures > MAX_RESTARTS
 
     @property
     def seconds_left(self) -> float:
@@ -53,10 +49,10 @@ class Backoff:
         """Record a failure, or a failed restart, before which the thing had done nothing for `stuck_seconds`."""
         now = self._clock()
         if self._works_since is not None and now - stuck_seconds - self._works_since >= GOOD_SECONDS:
-            self._num_failures = 0
+            self.num_failures = 0
         self._works_since = None
-        self._due = now + min(FIRST_DELAY_SECONDS * 2.0**self._num_failures, MOST_DELAY_SECONDS)
-        self._num_failures += 1
+        self._due = now + min(FIRST_DELAY_SECONDS * 2.0**self.num_failures, MOST_DELAY_SECONDS)
+        self.num_failures += 1
 
     def restarted(self) -> None:
         self._works_since = self._clock()
@@ -97,18 +93,14 @@ class Supervisor:
         self._stuck_turn_seconds = stuck_turn_seconds
         self._clock = clock
         self._recovering: dict[LoadedModel, _Recovering] = {}
-        self._is_recovering = False
+        self.is_recovering = False
         self._is_lost = False
         self._woken = asyncio.Event()
-
-    @property
-    def is_recovering(self) -> bool:
-        return self._is_recovering
 
     async def watch(self) -> None:
         while not self._is_lost:
             self._look()
-            pause_seconds = POLL_SECONDS if self._is_recovering else min(LOOK_SECONDS, self._stuck_turn_seconds / 4)
+            pause_seconds = POLL_SECONDS if self.is_recovering else min(LOOK_SECONDS, self._stuck_turn_seconds / 4)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), pause_seconds)
             self._woken.clear()
@@ -126,9 +118,9 @@ class Supervisor:
         for model in models:
             self._end_stuck_turn(model)
         failed = [model for model in models if model.engine.failure is not None]
-        if self._is_recovering is not bool(failed):
-            self._is_recovering = bool(failed)
-            self._listener.on_recovering(self._is_recovering)
+        if self.is_recovering is not bool(failed):
+            self.is_recovering = bool(failed)
+            self._listener.on_recovering(self.is_recovering)
         for model in failed:
             self._recover(model)
 

@@ -5,9 +5,9 @@ import math
 import os
 from pathlib import Path
 
+from service.process.memory import resident_bytes
+
 _ROLLUP = Path("/proc/self/smaps_rollup")
-_STATM = Path("/proc/self/statm")
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GROUPS = Path("/proc/self/cgroup")  # lines of "<number>:<controllers>:<path>"; version 2 has no controllers there
 _MOUNTED = Path("/sys/fs/cgroup")
 
@@ -24,10 +24,7 @@ def memory_bytes() -> float:
                 return int(line.split()[1]) * 1024.0
     except OSError:
         pass
-    try:
-        return int(_STATM.read_bytes().split()[1]) * float(_PAGE_BYTES)
-    except OSError:  # no Linux
-        return 0.0
+    return float(resident_bytes(os.getpid()))
 
 
 def memory_limit_bytes(groups: Path = _GROUPS, mounted: Path = _MOUNTED) -> float:

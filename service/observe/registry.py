@@ -8,7 +8,7 @@ series is changed by one thread at a time, so an addition is an addition; a read
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client import Metric as Family
@@ -155,13 +155,8 @@ class Registry:
                 self.gauges[metric.name] = gauge
 
     def remove(self, metric: Metric, labels: dict[str, str]) -> None:
-        match metric.kind:
-            case Kind.COUNTER:
-                self.counters[metric.name].remove_by_labels(labels)
-            case Kind.HISTOGRAM:
-                self.histograms[metric.name].remove_by_labels(labels)
-            case Kind.GAUGE:
-                self.gauges[metric.name].remove_by_labels(labels)
+        every: dict[str, Any] = {**self.counters, **self.histograms, **self.gauges}
+        every[metric.name].remove_by_labels(labels)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
@@ -17,6 +17,9 @@ from service.bundle.fields import is_name
 from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from service.bundle.regular_file import open_regular
 from service.bundle.transfer.download import download
+
+if TYPE_CHECKING:  # it imports fsspec, an extra
+    from service.bundle.transfer.store import Store
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _INSTALL = "pip install ./client '.[cpu,stores]' in a checkout of Dragoman"
@@ -49,16 +52,6 @@ class Folder:
                 yield chunk
 
 
-class _Files(Protocol):
-    """A repository of models elsewhere: `Folder` or `Store`."""
-
-    def manifests(self) -> list[str]: ...
-
-    def size(self, name: str) -> int | None: ...
-
-    def read(self, name: str, start: int) -> Iterator[bytes]: ...
-
-
 def transfer(source: str | Path, destination: Path) -> list[str]:
     """Fetch every missing bundle `<model>/<version>` of `source`, a folder or a store's URL; return all names."""
     files = _opened(source)
@@ -70,7 +63,7 @@ def transfer(source: str | Path, destination: Path) -> list[str]:
     return names
 
 
-def _opened(source: str | Path) -> _Files:
+def _opened(source: str | Path) -> "Folder | Store":
     if isinstance(source, Path) or not _URL.match(source):
         return Folder(Path(source))
     try:
@@ -80,7 +73,7 @@ def _opened(source: str | Path) -> _Files:
     return Store(source)
 
 
-def _fetch(files: _Files, name: str, destination: Path) -> None:
+def _fetch(files: "Folder | Store", name: str, destination: Path) -> None:
     target = destination / name
     staging = target.with_name(f".{target.name}.partial")
     fresh = target.with_name(f".{target.name}.manifest")
@@ -109,7 +102,7 @@ def _fetch(files: _Files, name: str, destination: Path) -> None:
     staging.rename(target)
 
 
-def _download(files: _Files, bundle: str, file: str, folder: Path, most: int | None = None) -> None:
+def _download(files: "Folder | Store", bundle: str, file: str, folder: Path, most: int | None = None) -> None:
     """Fetch a file of a bundle; if it is missing, leave that to `check_intact`, which names all that are."""
     name = f"{bundle}/{file}"
     size = files.size(name)

@@ -20,8 +20,7 @@ from service.bundle.manifest_parts import ModelShape
 from service.engine.batch import SearchState
 from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.cpus import available_cpus
-from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
-from service.engine.runtime.control import Control
+from service.engine.runner import Control, EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
 from service.engine.sequence import Attention
@@ -33,29 +32,27 @@ _CACHED = np.uint16  # bfloat16, or half of a float32 of a state
 class FusedShape:
     """Sizes of a slot's caches: blocks of 16 tokens of a head, keys, then values; or states (`fused_io`)."""
 
-    num_layers: int
-    num_heads: int
-    padded_head_size: int
-    self_blocks: int
-    cross_blocks: int
-    state_size: int
+    model: ModelShape
+    kv_capacity: int
+    max_source_tokens: int
 
     def self_cache(self, num_slots: int) -> tuple[int, ...]:
-        if self.state_size:
-            return num_slots, self.num_layers, *fused_io.state(self.state_size)
-        return self._cache(num_slots, self.self_blocks)
+        if self.model.is_recurrent:
+            return num_slots, self.model.num_decoder_layers, *fused_io.state(self.model.state_size)
+        return self._cache(num_slots, self.kv_capacity)
 
     def cross_cache(self, num_slots: int) -> tuple[int, ...]:
-        return self._cache(num_slots, self.cross_blocks)
+        return self._cache(num_slots, self.max_source_tokens)
 
     @property
     def bytes_per_slot(self) -> int:
         """Return the memory reserved per slot for its longest source and whole capacity, used or not."""
         return (math.prod(self.self_cache(1)) + math.prod(self.cross_cache(1))) * np.dtype(_CACHED).itemsize
 
-    def _cache(self, num_slots: int, num_blocks: int) -> tuple[int, ...]:
-        width = fused_io.BLOCK_TOKENS * self.padded_head_size
-        return num_slots, self.num_layers, num_blocks, self.num_heads, 2, width
+    def _cache(self, num_slots: int, num_tokens: int) -> tuple[int, ...]:
+        padded_head_size, num_blocks = -(-self.model.head_size // 16) * 16, -(-num_tokens // fused_io.BLOCK_TOKENS)
+        width = fused_io.BLOCK_TOKENS * padded_head_size
+        return num_slots, self.model.num_decoder_layers, num_blocks, self.model.num_heads, 2, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +111,14 @@ class FusedGraphs:
             pads_sources=False,
         )
         made = cls(encoder, decoder, manifest.model, spec, manifest.records_attention, graphs.alignment_reads)
-        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot + 4 * (manifest.model.shortlist_size + 1)
+        bytes_per_slot = made.shape.bytes_per_slot + 4 * (manifest.model.shortlist_size + 1)
         if made.records_attention:
             bytes_per_slot += kv_capacity * limits.max_source_tokens * np.dtype(np.float32).itemsize
         return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
 
-    def shape(self, kv_capacity: int) -> FusedShape:
-        return FusedShape(
-            num_layers=self.model.num_decoder_layers,
-            num_heads=self.model.num_heads,
-            padded_head_size=-(-self.model.head_size // 16) * 16,
-            self_blocks=-(-kv_capacity // fused_io.BLOCK_TOKENS),
-            cross_blocks=-(-self.spec.max_source_tokens // fused_io.BLOCK_TOKENS),
-            state_size=self.model.state_size,
-        )
+    @property
+    def shape(self) -> FusedShape:
+        return FusedShape(self.model, self.spec.kv_capacity, self.spec.max_source_tokens)
 
 
 class FusedRunner:
@@ -151,13 +142,9 @@ class FusedRunner:
         self._threads = threads
         self._at_work = set() if at_work is None else at_work
         self._num_threads = np.ones(1, np.int32)
-        self._encoder = graphs.encoder
-        self._decoder = graphs.decoder
-        self._shape = graphs.shape(spec.kv_capacity)
-        self._model = graphs.model
-        self._records = graphs.records_attention
-        self._reads = graphs.attention_reads
-        self._control = Control(spec)
+        self._graphs = graphs
+        self._encoder, self._decoder = graphs.encoder, graphs.decoder
+        self.control = Control(spec)
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
         self._reserve(spec.max_source_tokens)
         self._num_steps = np.zeros(1, np.int32)  # the operator's only output; `control` has it too
@@ -219,31 +206,22 @@ class FusedRunner:
         if self._search is None:
             self._search = self._bind()
         num_threads = self._threads[len(self._at_work) > 1]
-        self._control.write(num_rows, limits, num_threads)
+        self.control.write(num_rows, limits, num_threads)
         self._decoder.run(self._search)
         self._check_terminated()
-        return self._control.read()
+        return self.control.read()
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
         """The last token of a hypothesis that was cut is never read: the step that predicts it stands for the one that
         reads it."""
-        if not self._records:
+        if not self._graphs.records_attention:
             return None
         _, *size = self._attention.shape
         places = np.arange(len(slots))
-        if self._reads:
+        if self._graphs.attention_reads:
             places = np.minimum(places + 1, len(slots) - 1)
         starts = np.array(slots)[places] * math.prod(size) + places * num_sources
         return self._attention.reshape(-1).take(starts[:, np.newaxis] + np.arange(num_sources))
-
-    def interrupt(self) -> None:
-        self._control.interrupt()
-
-    def interrupt_for_newcomers(self) -> None:
-        self._control.interrupt_for_newcomers()
-
-    def clear_interrupt(self) -> None:
-        self._control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """Do nothing: the rows' slots stay where they are."""
@@ -262,14 +240,14 @@ class FusedRunner:
         self._encoder.reset()
         self._decoder.reset()
         self._is_terminated = False
-        self.clear_interrupt()
+        self.control.clear_interrupt()
         self._clear_all()
 
     def terminate(self) -> None:
         self._is_terminated = True
         self._encoder.terminate()
         self._decoder.terminate()
-        self.interrupt()  # last: a run that it ends must find that it was terminated
+        self.control.interrupt()  # last: a run that it ends must find that it was terminated
 
     def _check_terminated(self) -> None:
         if self._is_terminated:
@@ -279,13 +257,13 @@ class FusedRunner:
         """Zero all slots: the new memory is not touched before it is used."""
         self._search = None
         self._encodings.clear()
-        num_slots, shape = self.spec.max_slots, self._shape
+        num_slots, graphs = self.spec.max_slots, self._graphs
         self._self_cache = self._cross_cache = np.empty(0, _CACHED)  # first: old and new need not fit together
-        self._self_cache = _sparse_zeros(shape.self_cache(num_slots), _CACHED)
-        self._cross_cache = _sparse_zeros(shape.cross_cache(num_slots), _CACHED)
-        self._shortlists = _sparse_zeros((num_slots, self._model.shortlist_size + 1), np.int32)
+        self._self_cache = _sparse_zeros(graphs.shape.self_cache(num_slots), _CACHED)
+        self._cross_cache = _sparse_zeros(graphs.shape.cross_cache(num_slots), _CACHED)
+        self._shortlists = _sparse_zeros((num_slots, graphs.model.shortlist_size + 1), np.int32)
         self._attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
-        if self._records:
+        if graphs.records_attention:
             self._attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
 
     def _reserve(self, num_tokens: int) -> None:
@@ -304,7 +282,7 @@ class FusedRunner:
             self._num_threads,
             self._shortlists,
         )
-        inputs = dict(zip(fused_io.inputs_of(fused_io.ENCODE, self._model), memory, strict=False))
+        inputs = dict(zip(fused_io.inputs_of(fused_io.ENCODE, self._graphs.model), memory, strict=False))
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
         return _Encoding(
             self._encoder.bind(inputs, outputs), *(each.data for each in (ends, slots, is_finite, most_repeats))
@@ -314,7 +292,7 @@ class FusedRunner:
         assert self._state is not None, "search before attach"
         state = self._state
         inputs: tuple[npt.NDArray[Any], ...] = (
-            self._control.fields,
+            self.control.fields,
             state.raw_rows,
             state.output_ids,
             state.history,
@@ -325,7 +303,7 @@ class FusedRunner:
             self._attention,
             self._shortlists,
         )
-        names = fused_io.inputs_of(fused_io.DECODE, self._model)
+        names = fused_io.inputs_of(fused_io.DECODE, self._graphs.model)
         buffers = {name: Buffer.of(array) for name, array in zip(names, inputs, strict=False)}
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
 

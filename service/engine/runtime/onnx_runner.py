@@ -1,5 +1,6 @@
 """The production runner: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +11,13 @@ from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.batch import SearchState
 from service.engine.config import FIRST_SLOTS, EngineConfig
-from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
+from service.engine.runner import Control, EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.kv_cache import CacheShape, KVCache
 from service.engine.runtime.session import Array, Binding, Buffer, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph, num_workers
-from service.engine.runtime.step_inputs import StepInputs
-from service.engine.runtime.step_search import Need, Step, StepSearch
+from service.engine.runtime.step_search import Need, Step, StepInputs, StepSearch
 from service.engine.runtime.weights import Weights
 from service.engine.sequence import Attention
 
@@ -34,8 +34,7 @@ class OnnxRunner:
         self,
         encoder: SharedGraph,
         decoder_step: SharedGraph,
-        cache: KVCache,
-        inputs: StepInputs,
+        shape: CacheShape,
         spec: RunnerSpec,
         session_config: SessionConfig,
         *,
@@ -46,20 +45,16 @@ class OnnxRunner:
         """Share `at_work` with the model's other runners: those that have rows."""
         self.spec = spec
         self._at_work = at_work
-        self._encoder = encoder
+        self.encoder = encoder
         self._decoder_step = decoder_step
-        self._cache = cache
-        self._inputs = inputs
         self._session_config = session_config
         self._pad_id = pad_id
         self._vocabulary_size = vocabulary_size
-        num_layers, is_recurrent = cache.shape.num_layers, cache.shape.past.is_state
-        self._source_names = graph_io.source_names(num_layers, has_shortlists=cache.shape.listed_width > 0)
+        num_layers, is_recurrent = shape.num_layers, shape.past.is_state
+        self._source_names = graph_io.source_names(num_layers, has_shortlists=shape.listed_width > 0)
         self._past_names = graph_io.past_names(num_layers, is_recurrent=is_recurrent)
         self._present_names = graph_io.present_names(num_layers, is_recurrent=is_recurrent)
-        self._bindings: dict[tuple[int, int, Need, bool], Binding] = {}
-        self._total_length = np.zeros(1, np.int32)
-        self._search = StepSearch(spec, vocabulary_size, inputs)
+        self._reserve(shape)
 
     @classmethod
     def load_for_workers(
@@ -135,8 +130,7 @@ class OnnxRunner:
         return cls(
             encoder,
             decoder_step,
-            _cache(shape, session_config),
-            _step_inputs(shape.max_slots, session_config),
+            shape,
             spec,
             session_config,
             pad_id=tokens.pad_id,
@@ -145,8 +139,8 @@ class OnnxRunner:
         )
 
     @property
-    def encoder(self) -> SharedGraph:
-        return self._encoder
+    def control(self) -> Control:
+        return self._search.control
 
     @property
     def is_alone(self) -> bool:
@@ -155,28 +149,26 @@ class OnnxRunner:
 
     def beside(self) -> "OnnxRunner":
         """Create another runner on the same graphs, with as many rows of its own, for another thread."""
-        shape = self._cache.shape
-        return OnnxRunner(
-            self._encoder,
-            self._decoder_step,
-            _cache(shape, self._session_config),
-            _step_inputs(shape.max_slots, self._session_config),
-            self.spec,
-            self._session_config,
-            pad_id=self._pad_id,
-            vocabulary_size=self._vocabulary_size,
-            at_work=self._at_work,
-        )
+        other = copy.copy(self)
+        other._reserve(self._shape)
+        return other
 
     def resize(self, max_slots: int) -> None:
         """Reserve a different number of rows; clears all rows. No engine may run on this runner."""
-        self._bindings.clear()
         self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
-        shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
-        del self._cache, self._inputs, self._search  # first, so that old and new rows need not fit into memory together
-        self._cache = _cache(shape, self._session_config)
-        self._inputs = _step_inputs(max_slots, self._session_config)
+        for own in ("_bindings", "_cache", "_inputs", "_search"):  # old and new rows need not fit into memory together
+            vars(self).pop(own, None)  # nothing is there after a device had no memory for as many rows
+        self._reserve(dataclasses.replace(self._shape, max_slots=max_slots))
+
+    def _reserve(self, shape: CacheShape) -> None:
+        """Make what is a runner's own: its rows, their inputs and their search."""
+        self._shape, config = shape, self._session_config
+        is_on_host = config.device == "cpu"
+        self._cache: KVCache = HostCache(shape) if is_on_host else DeviceCache(shape, config)
+        self._inputs = StepInputs(shape.max_slots, None if is_on_host else config.device)
         self._search = StepSearch(self.spec, self._vocabulary_size, self._inputs)
+        self._bindings: dict[tuple[int, int, Need, bool], Binding] = {}
+        self._total_length = np.zeros(1, np.int32)
 
     def attach(self, state: SearchState) -> None:
         self._search.attach(state)
@@ -189,7 +181,7 @@ class OnnxRunner:
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
         encoded = self._cache.encoder_outputs(len(jobs), width)
-        session = self._encoder.session(is_alone=self.is_alone)
+        session = self.encoder.session(is_alone=self.is_alone)
         binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._source_names, encoded, strict=True)),
@@ -202,15 +194,6 @@ class OnnxRunner:
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
         return self._search.run(num_rows, limits, self._step, self._cache.reorder)
-
-    def interrupt(self) -> None:
-        self._search.control.interrupt()
-
-    def interrupt_for_newcomers(self) -> None:
-        self._search.control.interrupt_for_newcomers()
-
-    def clear_interrupt(self) -> None:
-        self._search.control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         self._cache.move(source_row, target_row, length)
@@ -227,14 +210,14 @@ class OnnxRunner:
 
     def reset(self) -> None:
         self.idle()
-        self._encoder.reset()
+        self.encoder.reset()
         self._decoder_step.reset()
-        self.clear_interrupt()
+        self.control.clear_interrupt()
         self._bindings.clear()
         self._cache.clear_all()
 
     def terminate(self) -> None:
-        self._encoder.terminate()
+        self.encoder.terminate()
         self._decoder_step.terminate()
 
     def _step(self, step: Step) -> None:
@@ -273,11 +256,3 @@ class OnnxRunner:
         if need.log_totals:
             outputs[graph_io.LOG_TOTALS] = search.log_totals[:num_rows]
         return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs)
-
-
-def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:
-    return HostCache(shape) if session_config.device == "cpu" else DeviceCache(shape, session_config)
-
-
-def _step_inputs(max_slots: int, session_config: SessionConfig) -> StepInputs:
-    return StepInputs(max_slots, None if session_config.device == "cpu" else session_config.device)

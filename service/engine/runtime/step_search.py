@@ -10,14 +10,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle import fused_io
+from service.bundle import fused_io, graph_io
 from service.domain.options import MAX_TOP_K
 from service.engine.batch import SearchState
-from service.engine.runner import RunLimits, RunnerSpec, SearchRun
-from service.engine.runtime.control import Control
+from service.engine.runner import Control, RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.kernels import library_path
-from service.engine.runtime.session import DeviceUnavailable
-from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.session import Array, Buffer, DeviceMemory, DeviceUnavailable
 
 MOST_CANDIDATES: Final = MAX_TOP_K
 
@@ -42,6 +40,39 @@ class Step(NamedTuple):
 
 MakeStep = Callable[[Step], None]
 Reorder = Callable[[Sequence[int], Sequence[int], Sequence[int]], None]
+
+
+class StepInputs:
+    """`token_ids`, `lengths` and `source_lengths` of up to `max_slots` rows, in one contiguous block.
+
+    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
+    """
+
+    def __init__(self, max_slots: int, device: str | None) -> None:
+        self._bytes = np.zeros(max_slots * 16, np.uint8)
+        self.token_ids = self._bytes[: 8 * max_slots].view(np.int64)
+        self.lengths = self._bytes[8 * max_slots : 12 * max_slots].view(np.int32)
+        self.source_lengths = self._bytes[12 * max_slots :].view(np.int32)
+        self._on_device = None if device is None else DeviceMemory(device, self._bytes.nbytes)
+
+    def send(self) -> None:
+        if self._on_device is not None:
+            self._on_device.write(self._bytes)
+
+    def buffers(self, num_rows: int) -> dict[str, Buffer]:
+        """Return input names and the buffers of their first `num_rows` entries, which stay valid."""
+        arrays: dict[str, Array] = {
+            graph_io.TOKEN_IDS: self.token_ids,
+            graph_io.LENGTHS: self.lengths,
+            graph_io.SOURCE_LENGTHS: self.source_lengths,
+        }
+        if self._on_device is None:
+            return {name: Buffer.of(array[:num_rows]) for name, array in arrays.items()}
+        start = self._bytes.ctypes.data
+        return {
+            name: self._on_device.view(array.ctypes.data - start, array.dtype, (num_rows,))
+            for name, array in arrays.items()
+        }
 
 
 class _State(ctypes.Structure):

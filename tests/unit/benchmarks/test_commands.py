@@ -3,7 +3,6 @@
 The figures of such a run mean nothing. It writes into a temporary folder, not over what was measured.
 """
 
-import importlib
 import json
 import os
 import shlex
@@ -12,19 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
 SENTENCES = "checkpoints/en-de/sentences.tsv"
-QUICK = (
+RUNS = (
     "step_time --rounds 1 --threads 1",
     f"load {SENTENCES} --count 4 --callers 2",
-    "offline --model en-de --engine dragoman --decode greedy --batch 1 --seconds 0.1 --threads 1 --quick",
-)
-NOT_HERE = {"ray_job"}  # it needs Ray, and is run by `bulk`
-LONG = (
     f"bulk --texts {SENTENCES} --rows 100 --way one --kills 0",
     f"bulk_overhead --texts {SENTENCES} --rows 100 --rounds 1 --threads 1",
     "offline --model en-de --quick --seconds 0.1 --batch 8",
@@ -44,25 +38,10 @@ LONG = (
     f"parity {SENTENCES} --count 4",
     "real_sizes --only en-de",
 )
-COMMANDS = sorted(
-    path.stem
-    for path in (REPOSITORY / "benchmarks").glob("*.py")
-    if "@click.command()" in path.read_text(encoding="utf-8")
-)
 
 
-def test_every_command_has_a_run_here() -> None:
-    assert {line.split()[0] for line in (*QUICK, *LONG)} == set(COMMANDS) - NOT_HERE
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_it_says_what_it_does(name: str) -> None:
-    shown = CliRunner().invoke(importlib.import_module(f"benchmarks.{name}").main, ["--help"])
-    assert shown.exit_code == 0
-    assert "--" in shown.output
-
-
-@pytest.mark.parametrize("line", [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in LONG)])
+@pytest.mark.full
+@pytest.mark.parametrize("line", RUNS)
 @pytest.mark.timeout(patient(600))
 def test_it_measures_something(line: str, tmp_path: Path) -> None:
     for name in ("checkpoints", "models", "deploy", "build/float32"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.bundle.errors import BundleError, one_line
-from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
+from service.bundle.manifest import MAX_MANIFEST_BYTES, Manifest
 
 
 @pytest.fixture
@@ -17,17 +17,13 @@ def document(tiny_bundle: Path) -> Any:
     return json.loads((tiny_bundle / "manifest.json").read_text(encoding="utf-8"))
 
 
-def load(directory: Path, text: str) -> Manifest:
-    (directory / MANIFEST_NAME).write_text(text, encoding="utf-8")
-    return Manifest.load(directory)
-
-
 def refusal(directory: Path) -> str:
     with pytest.raises(BundleError) as raised:
         Manifest.load(directory)
     message = str(raised.value)
     assert str(directory) in message
-    assert "\n" not in message
+    assert len(message.splitlines()) == 1
+    assert len(message) < 1000
     return message
 
 
@@ -52,11 +48,6 @@ def test_no_more_is_read_than_a_manifest_may_have(tmp_path: Path) -> None:
     with (tmp_path / "manifest.json").open("wb") as file:
         file.truncate(100 * MAX_MANIFEST_BYTES)
     assert "is larger than" in refusal(tmp_path)
-
-
-def test_a_number_without_end_is_no_json(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text('{"schema_version": 1' + 5000 * "0" + "}")
-    assert "can't be read" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -198,42 +189,24 @@ def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, 
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("name", "content", "message"),
     [
-        ({"schema_version": [[]] * 9999}, r"schema_version is \[\[\], .*; expected a number"),
-        ({"checksums": {"a\nb": 5}}, r"manifest\.checksums\['a\\nb'\] is 5; expected str"),
-        (
-            {"checksums": {"a\x1cb": ""}},
-            r"file name 'a\\x1cb' is outside the bundle or not a file name; allowed are plain relative names",
-        ),
-        (
-            {"checksums": {"ä" * 128: ""}},
-            "is outside the bundle or not a file name; allowed are plain relative names of at most 255 bytes",
-        ),
-        (
-            {"checksums": {"../a": ""}},
-            r"file name '\.\./a' is outside the bundle or not a file name; allowed are plain",
-        ),
+        ("schema_version", [[]] * 9999, "schema_version is [[], "),
+        ("checksums", {"a\nb": 5}, r"manifest.checksums['a\nb'] is 5; expected str"),
+        ("checksums", {"a\x1cb": ""}, r"file name 'a\x1cb' is outside the bundle or not a file name"),
+        ("checksums", {"ä" * 128: ""}, "allowed are plain relative names of at most 255 bytes"),
+        ("checksums", {"../a": ""}, "file name '../a' is outside the bundle or not a file name"),
     ],
 )
-def test_what_can_not_be_used_is_refused(
-    tiny_bundle: Path, tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    document = json.loads((tiny_bundle / MANIFEST_NAME).read_text(encoding="utf-8"))
-    for name, value in changes.items():
-        document[name] = {**document[name], **value} if isinstance(value, dict) else value
-    with pytest.raises(BundleError, match=message) as refused:
-        load(tmp_path, json.dumps(document))
-    assert len(str(refused.value).splitlines()) == 1
-    assert len(str(refused.value)) < 1000
+def test_what_can_not_be_used_is_refused(document: Any, tmp_path: Path, name: str, content: Any, message: str) -> None:
+    document[name] = {**document[name], **content} if isinstance(content, dict) else content
+    assert message in refusal_of(document, tmp_path)
 
 
-@pytest.mark.parametrize("value", ["9" * 5000, "[" * 100_000, "[" * 980 + "]" * 980])
-def test_numbers_too_long_and_lists_too_deep_are_refused(tmp_path: Path, value: str) -> None:
-    with pytest.raises(BundleError) as refused:
-        load(tmp_path, f'{{"schema_version": {value}}}')
-    assert len(str(refused.value).splitlines()) == 1
-    assert len(str(refused.value)) < 1000
+@pytest.mark.parametrize("value", ["1" + 5000 * "0", "[" * 100_000, "[" * 980 + "]" * 980])
+def test_numbers_without_end_and_lists_too_deep_are_refused(tmp_path: Path, value: str) -> None:
+    (tmp_path / "manifest.json").write_text(f'{{"schema_version": {value}}}')
+    refusal(tmp_path)
 
 
 def test_an_error_is_told_in_one_printable_line() -> None:

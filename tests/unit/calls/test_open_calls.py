@@ -25,17 +25,12 @@ SOON_SECONDS = 0.01
 LIMIT_SECONDS = patient(30.0)
 
 
-def fill(budget: ByteBudget, num_bytes: int, owner: str | None = None) -> None:
-    """Hold so many bytes again and again, for another owner each time."""
+def fill(budget: ByteBudget, num_bytes: int, owner: str | None = None, pieces: int = 1) -> None:
+    """Hold so many bytes again and again, in `pieces`, for another owner each time."""
     for number in itertools.count():
-        budget.hold(str(number) if owner is None else owner).grow(num_bytes)
-
-
-def fill_in_pieces(budget: ByteBudget, num_bytes: int) -> None:
-    for number in itertools.count():
-        hold = budget.hold(str(number))
-        for _ in range(0, num_bytes, 64 * KIB):
-            hold.grow(64 * KIB)
+        hold = budget.hold(str(number) if owner is None else owner)
+        for _ in range(pieces):
+            hold.grow(num_bytes // pieces)
 
 
 class Told:
@@ -128,7 +123,7 @@ def test_it_is_the_same_however_a_message_arrives() -> None:
     with pytest.raises(MemoryFull):
         fill(whole, MIB)
     with pytest.raises(MemoryFull):
-        fill_in_pieces(budget, MIB)
+        fill(budget, MIB, pieces=16)
     assert budget.num_bytes == pytest.approx(whole.num_bytes, abs=2 * MIB)
 
 

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from service.config.server_config import NEEDS, SETTINGS, ServerConfig, wrong_settings
 from service.config.sources import resolve, toml_value
+from service.domain.translation import OwnPlaceholder
+from service.server.optional_parts import WrongPlaceholder, placeholders_of
 from tests.servers import REPOSITORY
 
 ENTRY = re.compile(r"^- `--([a-z-]+)` \(`(DRAGOMAN_SERVE_[A-Z_]+)`, `(.*?)`\): (.+)", re.MULTILINE)
@@ -148,3 +150,10 @@ def test_the_example_file_holds_every_setting_with_its_default(tmp_path: Path) -
     assert resolve({}, path).config == resolve({}, EXAMPLE).config == ServerConfig()
     for setting in SETTINGS.values():
         assert f"\n# {setting.meaning}\n# {setting.name} = {toml_value(setting.default)}\n" in text
+
+
+def test_placeholders_of_all_calls_are_checked_at_the_start() -> None:
+    assert placeholders_of(ServerConfig()) == ()
+    assert placeholders_of(ServerConfig(placeholder=("a+", r"\d"))) == (OwnPlaceholder("a+"), OwnPlaceholder(r"\d"))
+    with pytest.raises(WrongPlaceholder, match=r"^the setting placeholder can't be used: placeholders\[1\] is '\('"):
+        placeholders_of(ServerConfig(placeholder=("a", "(")))

@@ -9,9 +9,8 @@ from numpy import typing as npt
 from service.bundle import fused_io
 from service.bundle.graph_io import NO_TOKEN
 from service.engine.batch import SearchState
-from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
-from service.engine.runtime.step_inputs import StepInputs
-from service.engine.runtime.step_search import Need, Step, StepSearch
+from service.engine.runner import Control, EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
+from service.engine.runtime.step_search import Need, Step, StepInputs, StepSearch
 from service.engine.sequence import Attention
 
 EOS_ID = 1
@@ -72,9 +71,13 @@ class FakeRunner:
         return len(self.runs)
 
     @property
+    def control(self) -> Control:
+        return self._search.control
+
+    @property
     def is_interrupted(self) -> bool:
         """Return whether the next run will make no step."""
-        (control,) = self._search.control.fields.view(fused_io.CONTROL)
+        (control,) = self.control.fields.view(fused_io.CONTROL)
         return bool(control["interrupt"] == fused_io.INTERRUPT_NOW)
 
     def attach(self, state: SearchState) -> None:
@@ -107,15 +110,6 @@ class FakeRunner:
         if self.steps_per_run:
             limits = RunLimits(self.steps_per_run, *limits[1:])
         return self._search.run(num_rows, limits, self._step, self._reorder)
-
-    def interrupt(self) -> None:
-        self._search.control.interrupt()
-
-    def interrupt_for_newcomers(self) -> None:
-        self._search.control.interrupt_for_newcomers()
-
-    def clear_interrupt(self) -> None:
-        self._search.control.clear_interrupt()
 
     def _step(self, step: Step) -> None:
         self._check_terminated()
@@ -195,7 +189,7 @@ class FakeRunner:
 
     def reset(self) -> None:
         self.idle()
-        self.clear_interrupt()
+        self.control.clear_interrupt()
         self.is_terminated = False
         self._unclean.clear()
         self._sources = [None] * self.spec.max_slots

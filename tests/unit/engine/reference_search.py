@@ -110,18 +110,17 @@ def greedy(
 def beam(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
 ) -> Result:
-    """Score and sort every continuation by every token in each step."""
+    """Score and sort every continuation by every token in each step, and keep the best of each beam, then of all."""
     beam_size, limit = options.beam_size, options.max_output_tokens
     running: list[tuple[np.float32, tuple[int, ...]]] = [(np.float32(0), ())]
     finished: Result = []
     given_up: Result = []
     for length in range(1, limit + 1):
-        continued = [
-            (total + score, (*ids, token_id))
-            for total, ids in running
-            for token_id, score in enumerate(log_probs([*start, *ids]))
-            if np.isfinite(score)
-        ]
+        continued = []
+        for total, ids in running:
+            totals = total + log_probs([*start, *ids])
+            order = np.argsort(-totals, kind="stable")[: 2 * beam_size].tolist()
+            continued += [(totals[token_id], (*ids, token_id)) for token_id in order if np.isfinite(totals[token_id])]
         best = sorted(continued, key=lambda item: -item[0])[: 2 * beam_size]
         is_cut = length == limit and not options.forces_end
         width = beam_size - len(finished) if options.narrows else beam_size

@@ -97,49 +97,37 @@ def costs_of(step_seconds: float, token_seconds: float = 0.0, max_rows: int = 64
     return costs
 
 
-def budget(costs: Costs, num_rows: int, num_free: int) -> int:
-    return encode_budget(costs, num_rows, num_free, 1000)
-
-
 def limits(costs: Costs, num_rows: int = 8, num_sequences: int = 8, **given: Any) -> RunLimits:
     asked: dict[str, Any] = {"is_awaited": False, "needs_row": False, **given}
     return run_limits(costs, num_rows, num_sequences, **asked)
 
 
-def test_nobody_runs_so_nobody_is_held_up() -> None:
-    assert budget(costs_of(0.01, 0.0001), num_rows=0, num_free=64) == 1000
-
-
-def test_before_anything_was_encoded_only_the_bound_counts() -> None:
-    assert budget(costs_of(0.01), num_rows=3, num_free=1) == 1000
-
-
-def test_encoding_takes_as_long_as_a_run_when_half_of_the_slots_are_in_use() -> None:
-    costs = costs_of(0.01, 0.0001)
-    assert budget(costs, num_rows=32, num_free=32) == pytest.approx(100, abs=1)
-    assert budget(costs, num_rows=60, num_free=4) == pytest.approx(100, abs=1)
-
-
-def test_empty_slots_let_it_take_longer() -> None:
-    costs = costs_of(0.01, 0.0001)
-    assert budget(costs, num_rows=8, num_free=56) == pytest.approx(700, abs=7)
-    assert budget(costs, num_rows=1, num_free=63) == 1000
+UNMEASURED, USUAL = costs_of(0.01), costs_of(0.01, 0.0001)
 
 
 @pytest.mark.parametrize(
-    ("token_seconds", "seconds", "num_tokens"),
-    [(0.00001, 0.006, 600), (0.0003, 0.012, 40), (0.001, 0.02, 20)],
+    ("costs", "num_rows", "num_free", "num_tokens"),
+    [
+        (USUAL, 0, 64, 1000),  # nobody runs, so nobody is held up
+        (UNMEASURED, 3, 1, 1000),  # before anything was encoded only the bound counts
+        (USUAL, 32, 32, 100),  # half of the slots are in use: encoding takes as long as a run
+        (USUAL, 60, 4, 100),
+        (USUAL, 8, 56, 700),  # empty slots let it take longer
+        (USUAL, 1, 63, 1000),
+        (costs_of(0.01, 1.0), 64, 1, 1),  # there is always room for one
+        # Though steps are faster, it may take as long as four sources.
+        (costs_of(0.001, 0.00001), 32, 32, 600),
+        (costs_of(0.001, 0.0003), 32, 32, 40),
+        (costs_of(0.001, 0.001), 32, 32, 20),
+    ],
 )
-def test_encoding_may_take_as_long_as_four_sources_though_steps_are_faster(
-    token_seconds: float, seconds: float, num_tokens: int
-) -> None:
-    costs = costs_of(0.001, token_seconds)
-    assert awaited_seconds(costs) == pytest.approx(seconds)
-    assert budget(costs, num_rows=32, num_free=32) == pytest.approx(num_tokens, abs=1)
+def test_how_much_is_encoded_in_a_turn(costs: Costs, num_rows: int, num_free: int, num_tokens: int) -> None:
+    assert encode_budget(costs, num_rows, num_free, 1000) == pytest.approx(num_tokens, rel=0.01, abs=1)
 
 
-def test_there_is_always_room_for_one() -> None:
-    assert budget(costs_of(0.01, 1.0), num_rows=64, num_free=1) == 1
+@pytest.mark.parametrize(("token_seconds", "seconds"), [(0.00001, 0.006), (0.0003, 0.012), (0.001, 0.02)])
+def test_an_awaited_run_takes_as_long_as_four_sources_within_bounds(token_seconds: float, seconds: float) -> None:
+    assert awaited_seconds(costs_of(0.001, token_seconds)) == pytest.approx(seconds)
 
 
 def test_the_first_run_is_one_step_and_ends_with_the_first_row() -> None:
@@ -157,12 +145,9 @@ def test_runs_are_shorter_when_somebody_waits(step_seconds: float, unhurried: in
     assert limits(costs, is_awaited=True).max_steps == awaited
 
 
-def test_a_run_goes_on_for_the_time_of_an_awaited_one_whoever_comes() -> None:
+def test_a_run_is_never_shorter_than_an_awaited_one_and_goes_on_for_its_time_whoever_comes() -> None:
     run = limits(costs_of(0.000999))
     assert (run.max_steps, run.least_steps) == (10, 6)
-
-
-def test_a_run_that_nobody_waits_for_is_never_shorter_than_an_awaited_one() -> None:
     costs = costs_of(0.000999, 0.0003)
     assert limits(costs).max_steps == limits(costs, is_awaited=True).max_steps == 12
 

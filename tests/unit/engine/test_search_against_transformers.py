@@ -103,13 +103,12 @@ def _toy_model(runner: FakeRunner) -> Any:
     return Toy(config).eval()
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0, -1.0])
 @pytest.mark.parametrize("eos_weight", [-1.0, 3.0])
-def test_beam_search_gives_what_generate_gives(length_penalty: float, eos_weight: float) -> None:
+def test_beam_search_gives_what_generate_gives(eos_weight: float) -> None:
     runner = FakeRunner(max_slots=24, eos_weight=eos_weight)
-    choose = random.Random(f"{length_penalty} {eos_weight}")
+    choose = random.Random(str(eos_weight))
     sequences = []
-    for number in range(12):
+    for number in range(16):
         beam_size = choose.choice([2, 3, 4, 8])
         given = tuple(choose.choices([3, 9], k=choose.randint(1, 3))) if number % 2 else ()
         sequences.append(
@@ -118,7 +117,7 @@ def test_beam_search_gives_what_generate_gives(length_penalty: float, eos_weight
                 beam_size=beam_size,
                 num_hypotheses=choose.randint(1, beam_size),
                 max_output_tokens=len(given) + choose.randint(1, 16),
-                length_penalty=length_penalty,
+                length_penalty=choose.choice([0.0, 1.0, 2.0, -1.0]),
                 target_prefix_ids=() if given else tuple(choose.choices([3, 9], k=choose.randint(0, 2))),
                 output_prefix_ids=given,
                 stops_early=choose.random() < 0.5,

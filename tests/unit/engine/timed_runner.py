@@ -6,7 +6,7 @@ import numpy as np
 
 from service.bundle import fused_io
 from service.engine.batch import SearchState
-from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
+from service.engine.runner import Control, EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.sequence import Attention
 from tests.clock import Clock
 
@@ -44,7 +44,7 @@ class TimedRunner:
         self._step_seconds = step_seconds
         self._passed = passed
         self._num_tokens = np.zeros(max_slots, np.int64)  # of outputs, by source slot
-        self._is_interrupted = self._is_awaited = False
+        self.control = Control(self.spec)
 
     def attach(self, state: SearchState) -> None:
         self._state = state
@@ -61,7 +61,9 @@ class TimedRunner:
         lasts = self._num_tokens[rows["source_slot"]]
         num_steps = num_row_steps = num_ended = 0
         while num_steps < limits.max_steps and num_ended < (limits.returns_after or num_rows):
-            if self._is_interrupted or (self._is_awaited and num_steps >= max(limits.least_steps, 1)):
+            (interrupt,) = self.control.fields.view(fused_io.CONTROL)["interrupt"]
+            is_awaited = interrupt == fused_io.INTERRUPT_FOR_NEWCOMERS
+            if interrupt == fused_io.INTERRUPT_NOW or (is_awaited and num_steps >= max(limits.least_steps, 1)):
                 break
             running = rows["status"] == fused_io.RUNNING
             self._pass(self._step_seconds(int(running.sum())))
@@ -71,15 +73,6 @@ class TimedRunner:
             rows["status"][running & (rows["length"] >= lasts)] = fused_io.AT_LIMIT
             num_ended = int((rows["status"] != fused_io.RUNNING).sum())
         return SearchRun(num_steps, num_row_steps, num_row_steps, num_ended)
-
-    def interrupt(self) -> None:
-        self._is_interrupted = True
-
-    def interrupt_for_newcomers(self) -> None:
-        self._is_awaited = True
-
-    def clear_interrupt(self) -> None:
-        self._is_interrupted = self._is_awaited = False
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """Slots don't move."""
@@ -94,10 +87,10 @@ class TimedRunner:
         """There are no threads."""
 
     def reset(self) -> None:
-        self.clear_interrupt()
+        self.control.clear_interrupt()
 
     def terminate(self) -> None:
-        self._is_interrupted = True
+        self.control.interrupt()
 
     def _pass(self, seconds: float) -> None:
         self._clock.now += seconds

@@ -1,4 +1,4 @@
-"""Documents that wait to be fetched: by whom, for how long, and what becomes of them if the disk is full."""
+"""Documents that wait to be fetched: by whom, how many and for how long, and what becomes of them on a full disk."""
 
 import asyncio
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 
 from service.domain.call import Call, begin_call
 from service.domain.errors import NotFound, Overloaded, QuotaExceeded, ServiceError
-from service.jobs.keeper import KEPT_SECONDS, DocumentKeeper, KeptDocument
+from service.jobs.keeper import KEPT_SECONDS, MAX_BYTES, MAX_DOCUMENTS, DocumentKeeper, KeptDocument, making_room
 from service.jobs.translation import TranslatedDocument
 from tests.clock import Clock
 from tests.programs import output_of
 
-# Adds a document, and fails to keep its translation and to add another one; why is kept.
+# Adds two documents, and fails to keep their translations, a small and a large one, and to add another; why is kept.
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
@@ -23,16 +23,17 @@ from service.jobs.translation import TranslatedDocument
 
 async def main():
     keeper = DocumentKeeper(lambda: Path(sys.argv[1]))
-    kept = await keeper.add("api", "", 1, 600.0)
+    kept = {num_bytes: await keeper.add("api", "", 1, 600.0) for num_bytes in (100, 100_000)}
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
-    translation = TranslatedDocument("a", "b", bytes(int(sys.argv[2])), (), 1)
-    for work in (keeper.done(kept, translation), keeper.add("api", "", 1, 600.0)):
+    works = [keeper.done(each, TranslatedDocument("a", "b", bytes(size), (), 1)) for size, each in kept.items()]
+    for work in (*works, keeper.add("api", "", 1, 600.0)):
         try:
             await work
         except ServiceError as error:
             print(error)
-    await keeper.failed(kept, ServiceError("lost"))
-    print((await keeper.find("api", kept.id)).failure)
+    for each in kept.values():
+        await keeper.failed(each, ServiceError("lost"))
+        print((await keeper.find("api", each.id)).failure)
 
 asyncio.run(main())
 """
@@ -167,11 +168,76 @@ async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clo
     assert set(documents_in(tmp_path)) == left
 
 
-@pytest.mark.parametrize("num_bytes", [100, 100_000])
-def test_a_disk_that_is_full_is_told(tmp_path: Path, num_bytes: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
     """The limit of the size of files is in force for the whole process, so it is one of its own."""
     told = "the server can't keep documents: File too large; its operator has to see to"
-    *failed, lost = output_of(FULL_DISK, tmp_path, num_bytes).splitlines()
-    assert [line[: len(told)] for line in failed] == [told, told]
-    assert lost == "lost"
+    *failed, first, second = output_of(FULL_DISK, tmp_path).splitlines()
+    assert [line[: len(told)] for line in failed] == [told] * 3
+    assert (first, second) == ("lost", "lost")
     assert documents_in(tmp_path) == []
+
+
+MIB = 2**20
+IN_WORK, DONE, FETCHED, FAILED = "in work", "done", "fetched", "failed"
+
+
+def kept(state: str, caller: str, number: int = 1, num_bytes: int = 1, since: float = 0.0) -> list[KeptDocument]:
+    """Return documents of a caller, each a second younger than the one before."""
+    found = []
+    for index in range(number):
+        document = KeptDocument("api", "", caller, num_bytes, since + index)
+        if state == FAILED:
+            document.failed(ServiceError("broken"), since + index)
+        elif state != IN_WORK:
+            document.translated(TranslatedDocument("a", "b", bytes(num_bytes), (), 1), since + index)
+            document.was_fetched = state == FETCHED
+        found.append(document)
+    return found
+
+
+def test_a_caller_has_half_and_its_own_oldest_make_room() -> None:
+    own = kept(DONE, "alice", MAX_DOCUMENTS // 2)
+    assert making_room(own, "alice", 1) == own[:1]
+    assert making_room(own[1:], "alice", 1) == []
+    assert making_room([*kept(IN_WORK, "alice"), *own], "alice", 1) == own[:2]
+
+
+def test_there_is_always_something_left_for_another_caller() -> None:
+    every: list[KeptDocument] = []
+    numbers = []
+    for caller in "abcdefgh":
+        before = len(every)
+        while True:
+            try:
+                assert making_room(every, caller, 1) == []
+            except Overloaded:
+                break
+            every += kept(IN_WORK, caller)
+        numbers.append(len(every) - before)
+    assert numbers == [128, 64, 32, 16, 8, 4, 2, 1]
+    assert making_room(every, "i", 1) == []
+
+
+def test_bytes_are_shared_like_numbers() -> None:
+    own = kept(DONE, "alice", 2, 30 * MIB)
+    assert making_room(own, "alice", 4 * MIB) == []
+    assert making_room(own, "alice", 32 * MIB) == own[:1]
+    assert making_room(own, "bob", 32 * MIB) == []
+    with pytest.raises(Overloaded, match="0 documents of yours, of 0 MiB"):
+        making_room([*own, *kept(DONE, "carol", 1, 20 * MIB)], "bob", 32 * MIB)
+
+
+@pytest.mark.parametrize("state", [FETCHED, FAILED])
+def test_those_that_nobody_waits_for_take_what_is_left_over(state: str) -> None:
+    others, own = kept(state, "bob", 200), kept(state, "alice", 55, since=1000.0)
+    wanted = kept(DONE, "carol")
+    every = [*others, *own, *wanted]
+    assert len(every) == MAX_DOCUMENTS
+    assert making_room(every[1:], "alice", 1) == []
+    assert making_room(every, "alice", 1) == own[:1]
+    assert making_room(every, "dave", 1) == others[:1]
+
+
+def test_their_bytes_go_when_they_are_needed() -> None:
+    fetched = kept(FETCHED, "bob", 4, MAX_BYTES // 4)
+    assert making_room(fetched, "alice", 33 * MIB) == fetched[:2]

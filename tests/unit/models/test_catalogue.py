@@ -228,9 +228,9 @@ def test_two_hundred_languages_are_found_at_once(model: Any) -> None:
     codes = tuple(f"{first}{second}{third}_Latn" for first in "bcdfg" for second in "aeiou" for third in "klmnprst")
     pairs = model("a", among=codes).pairs
     assert len(pairs.any_to_any) == len(set(pairs.any_to_any)) == 200
-    started = time.perf_counter()
+    started = time.thread_time()
     for source, target in itertools.islice(itertools.permutations(codes, 2), 2000):
         found = pairs.find(source, target)
         assert (found.pair.source_language_code, found.distance) == (source, 0)
         assert found.pair == Language(source).to(Language(target))
-    assert time.perf_counter() - started < 2.0  # 0.02 s here; listing 40,000 pairs for each would take minutes
+    assert time.thread_time() - started < 2.0  # of CPU; 0.02 s here; listing 40,000 pairs for each would take minutes

@@ -56,9 +56,9 @@ class Stage:
         self.fleets.append(Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds))
         return self.fleets[-1]
 
-    async def serving(self, *names: str) -> Fleet:
+    async def serving(self, *names: str, drain_seconds: float = 5.0) -> Fleet:
         """Return a fleet that serves version 1 of these models; the diary begins after that."""
-        fleet = self.fleet()
+        fleet = self.fleet(drain_seconds=drain_seconds)
         for name in names:
             self.put(name, "1")
         await fleet.load()
@@ -341,9 +341,7 @@ async def test_a_missing_or_empty_repository_keeps_everything(stage: Stage, capl
 
 
 async def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -> None:
-    fleet = stage.fleet()
-    stage.put("a", "1")
-    await fleet.load()
+    fleet = await stage.serving("a")
     (old,) = fleet.models
     stage.swapped.clear()
     with old.leases:
@@ -361,9 +359,7 @@ async def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: St
 async def test_calls_that_last_too_long_end(
     stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
 ) -> None:
-    fleet = stage.fleet(drain_seconds=drain_seconds)
-    stage.put("a", "1")
-    await fleet.load()
+    fleet = await stage.serving("a", drain_seconds=drain_seconds)
     with fleet.models[0].leases:
         stage.put("a", "2")
         await fleet.reload()
@@ -376,9 +372,7 @@ async def test_calls_that_last_too_long_end(
 
 
 async def test_an_engine_that_does_not_stop_is_reported(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    fleet = stage.fleet()
-    stage.put("a", "1")
-    await fleet.load()
+    fleet = await stage.serving("a")
     stage.stops_in_time = False
     stage.put("a", "2")
     assert await fleet.reload() is CHANGED
@@ -386,9 +380,7 @@ async def test_an_engine_that_does_not_stop_is_reported(stage: Stage, caplog: py
 
 
 async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one(stage: Stage) -> None:
-    fleet = stage.fleet()
-    stage.put("a", "1")
-    await fleet.load()
+    fleet = await stage.serving("a")
     stage.gate = threading.Event()
     stage.put("a", "2")
     reload = asyncio.create_task(fleet.reload())
@@ -402,9 +394,7 @@ async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one(stage
 
 
 async def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:
-    fleet = stage.fleet()
-    stage.put("a", "1")
-    await fleet.load()
+    fleet = await stage.serving("a")
     (old,) = fleet.models
     stage.swapped.clear()
     with old.leases:

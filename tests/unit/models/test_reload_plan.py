@@ -1,45 +1,30 @@
-"""Reloads from any state of the fleet to any state of the disk, with bundles that may fail to load."""
+"""Reloads from any state of the fleet to any state of the disk, with bundles that may fail; states of versions."""
 
 import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.models.index import LoadState, ModelState, list_states
 from service.models.reload_plan import plan_reload
 from service.models.repository import FoundBundle, ModelDirectory, Stamp
 from tests.unit.models.bare_manifest import MANIFEST
+
+READY, LOADING, UNLOADING, UNAVAILABLE = LoadState
 
 
 def bundle(name: str, version: int, content: int = 0) -> FoundBundle:
     """Return a bundle; each content has a different manifest."""
     manifest = dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=str(content))
-    return FoundBundle(Path("root", name, str(version)), str(version), manifest, stamp_of(content))
-
-
-def stamp_of(content: int) -> Stamp:
-    return frozenset({("file", content, content)})
+    return FoundBundle(
+        Path("root", name, str(version)), str(version), manifest, frozenset({("file", content, content)})
+    )
 
 
 def folder(name: str, *bundles: FoundBundle, faults: tuple[str, ...] = ()) -> ModelDirectory:
     return ModelDirectory(Path("root", name), bundles, faults)
-
-
-def test_a_bundle_that_failed_keeps_the_old_one_and_is_left_alone_until_its_files_change() -> None:
-    old, new = bundle("a", 1), bundle("a", 2)
-    for served in ([old], []):
-        plan = plan_reload(served, [folder("a", new)], {new.directory: new.stamp})
-        assert (plan.load, plan.retire) == ([], [])
-    plan = plan_reload([old], [folder("a", new)], {new.directory: stamp_of(9)})
-    assert (plan.load, plan.retire) == ([new], [])
-
-
-def test_in_place_and_beside_a_failure_only_the_replaced_one_goes() -> None:
-    served, failed = [bundle("a", 1), bundle("a", 2), bundle("a", 2, content=1)], bundle("a", 3)
-    plan = plan_reload(served, [folder("a", failed, served[2])], {failed.directory: failed.stamp})
-    assert (plan.load, plan.retire) == ([], [served[1]])
 
 
 def test_a_model_that_left_the_disk_goes_when_its_heirs_are_there() -> None:
@@ -48,18 +33,6 @@ def test_a_model_that_left_the_disk_goes_when_its_heirs_are_there() -> None:
     assert plan_reload([left, heir], [folder("b", heir)], {}).retire == [left]
     waiting = [folder("b", heir), folder("c", bundle("c", 1))]  # c may be the new name of a
     assert plan_reload([left, heir], waiting, {}).retire == []
-
-
-def test_the_last_model_never_goes() -> None:
-    left, heir = bundle("a", 1), bundle("b", 1)
-    assert plan_reload([left], [], {}).retire == []
-    assert plan_reload([left], [folder("b", heir)], {heir.directory: heir.stamp}).retire == []
-
-
-@pytest.mark.parametrize("now", [folder("a"), folder("a", faults=("a/2 holds no manifest.json",))])
-def test_a_folder_that_is_empty_or_at_fault_keeps_what_was_served(now: ModelDirectory) -> None:
-    served = [bundle("a", 1), bundle("b", 1)]
-    assert plan_reload(served, [now, folder("b", served[1])], {}).retire == []
 
 
 # A disk: per model and version either nothing, a fault (None) or one of a few contents. No models: gone.
@@ -122,3 +95,29 @@ def test_nothing_good_goes_before_its_successor(disks: Any, max_versions: int, b
                 assert [each for each in served if each.model_directory == model.path and each not in good] == []
         gone = [each for each in served if each.model_directory not in {model.path for model in on_disk}]
         assert not gone or not any(each in served for model in on_disk for each in model.bundles)
+
+
+def test_every_version_on_disk_and_in_memory_is_listed_once() -> None:
+    a1, a2, a10, b1, c1 = bundle("a", 1), bundle("a", 2), bundle("a", 10), bundle("b", 1), bundle("c", 1)
+    on_disk = [folder("a", a10, a2, a1), folder("b", b1)]
+    states = list_states(on_disk, {a10.directory: "it is damaged"}, [a1], b1, [a2, c1])
+    assert states == [
+        ModelState("a", "1", UNLOADING),
+        ModelState("a", "2", READY),
+        ModelState("a", "10", UNAVAILABLE, "it is damaged"),
+        ModelState("b", "1", LOADING),
+        ModelState("c", "1", READY),  # gone from the disk
+    ]
+
+
+def test_what_is_replaced_in_place_is_ready_all_the_time() -> None:
+    old, new = bundle("a", 1, content=0), bundle("a", 1, content=1)
+    for retiring, loading, served in (([], new, [old]), ([old], None, [new])):
+        assert list_states([folder("a", new)], {}, retiring, loading, served) == [ModelState("a", "1", READY)]
+
+
+def test_a_folder_that_can_t_be_read_is_told() -> None:
+    broken = ModelDirectory(Path("root", "a"), (), ("a/1 holds no manifest.", "a/2 neither."))
+    assert list_states([broken], {}, [], None, []) == [
+        ModelState("a", "", UNAVAILABLE, "a/1 holds no manifest. a/2 neither.")
+    ]

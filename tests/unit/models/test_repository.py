@@ -23,13 +23,6 @@ def put(directory: Path, manifest: Manifest, name: str = "tiny", **changes: Any)
     dataclasses.replace(manifest, name=name, **changes).save(directory)
 
 
-def test_the_highest_version_wins_by_number(tmp_path: Path, manifest: Manifest) -> None:
-    for version in ("1", "2", "10", "9"):
-        put(tmp_path / "tiny" / version, manifest)
-    (bundle,) = find_bundles(tmp_path)
-    assert (bundle.version, bundle.directory) == ("10", tmp_path / "tiny" / "10")
-
-
 def test_what_is_no_version_or_model_is_ignored(tmp_path: Path, manifest: Manifest) -> None:
     put(tmp_path / "tiny" / "1", manifest)
     put(tmp_path / "tiny" / "2.tmp", manifest)

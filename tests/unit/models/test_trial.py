@@ -43,10 +43,6 @@ def problem(found: FoundBundle, *command: str) -> str:
     return str(raised.value)
 
 
-def test_a_bundle_that_is_right_passes(found: FoundBundle) -> None:
-    try_out(found, ENGINE, SESSION)
-
-
 def test_what_loading_finds_is_said_in_its_words(found: FoundBundle) -> None:
     (found.directory / "source.model").write_bytes(b"x")
     assert problem(found) == (
@@ -72,7 +68,7 @@ def test_what_was_tried_is_what_will_be_loaded(found: FoundBundle) -> None:
         ),
         (f"{SAY}input(); input()", "took more than 0.5 s opening a.onnx; export it again with 'make export', or start"),
         (
-            "import resource, signal; resource.setrlimit(resource.RLIMIT_CPU, (1, 9))\nwhile True: pass",
+            "import signal; signal.raise_signal(signal.SIGXCPU)",
             "took more than 7 s of CPU time; export it again with 'make export', or start a server with it",
         ),
     ],

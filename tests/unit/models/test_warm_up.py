@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from service.engine.config import EngineConfig
+from service.engine.runtime import onnx_runner
+from service.engine.runtime.host_cache import HostCache
+from service.engine.runtime.kv_cache import CacheShape
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig
 from service.models.repository import FoundBundle
@@ -106,3 +109,16 @@ def test_a_device_without_memory_for_few_slots_is_named(tiny_bundle: Path, monke
     monkeypatch.setattr(OnnxRunner, "resize", full)
     with pytest.raises(DeviceUnavailable, match="no room for 16"):
         warm_up(bundle, [runner], config)
+
+
+def test_a_device_without_memory_for_many_slots_gets_fewer(tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cache(shape: CacheShape) -> HostCache:
+        if shape.max_slots > 32:
+            raise DeviceUnavailable(f"no room for {shape.max_slots}")
+        return HostCache(shape)
+
+    monkeypatch.setattr(onnx_runner, "HostCache", cache)
+    bundle, config = found(tiny_bundle), EngineConfig()
+    runner = load(bundle, config)
+    warm_up(bundle, [runner], config)
+    assert runner.spec.max_slots in (16, 32)

@@ -1,4 +1,4 @@
-"""Which calls are logged, and with which fields."""
+"""Which calls are logged and with which fields, and which errors are kept."""
 
 import logging
 from unittest.mock import Mock
@@ -7,6 +7,7 @@ import pytest
 
 from service.domain.call import Call, Caller, Phase
 from service.observe.access_log import LOGGER, AccessLog, is_sampled
+from service.observe.recent_errors import NUM_KEPT, RecentErrors
 
 CI = Caller("ci", "", Mock())
 IDS = [f"{number:016x}" for number in range(4000)]
@@ -67,3 +68,11 @@ def test_a_line_tells_what_the_record_tells(caplog: pytest.LogCaptureFixture) ->
     assert vars(line)["fields"] == expected
     (line,) = logged(caplog, AccessLog(1.0, with_texts=True), record)
     assert vars(line)["fields"] == expected | {"source_texts": ["secret", "more"]}
+
+
+def test_the_last_errors_are_kept_newest_first_and_in_short() -> None:
+    errors = RecentErrors()
+    for number in range(NUM_KEPT + 3):
+        errors.note(str(number), "method", "INTERNAL", "long " * 1000)
+    assert [error.request_id for error in errors.latest()] == [str(n) for n in range(NUM_KEPT + 2, 2, -1)]
+    assert len(errors.latest()[0].message) == 300

@@ -1,10 +1,11 @@
-"""Ports."""
+"""Ports, and how many connections few file descriptors allow."""
 
+import resource
 import socket
 
 import pytest
 
-from service.process.ports import PortError, bound_port, check_port, join_address
+from service.process.ports import PortError, affordable_connections, bound_port, check_port, join_address
 
 
 def test_a_taken_port_is_refused_and_a_free_one_is_not() -> None:
@@ -43,3 +44,15 @@ def test_a_port_is_shared_by_those_that_all_ask_for_it() -> None:
         alone.listen()
         with pytest.raises(PortError, match="in use"):
             bound(alone.getsockname()[1])
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1024, 768), (300, 150), (1, 1), (2**20, 10_000)])
+def test_few_open_files_reduce_connections(limit: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert affordable_connections(10_000) == expected
+
+
+def test_two_ports_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1024))
+    assert affordable_connections(10_000, num_ports=2) == 384
+    assert affordable_connections(100, num_ports=2) == 100

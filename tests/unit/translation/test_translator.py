@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
@@ -110,6 +110,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
     assert (result.model, result.model_version) == ("tiny", "1")
 
 
+@settings(max_examples=settings().max_examples // 2)  # each makes two translators
 @given(
     st.lists(
         st.text("abcé漢 .,?!:-'({\n", max_size=12)
@@ -273,8 +274,7 @@ async def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
     translator.deliver([answer(second), answer(third)])  # too late, so ignored
 
 
-@pytest.mark.parametrize("source", ["en", ""])
-@pytest.mark.parametrize("num_parts", [1, 2])
+@pytest.mark.parametrize(("source", "num_parts"), [("en", 2), ("", 1)])
 async def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
     translator, engine = make()
     texts = ["where is the train", "save the file", "find my keys"]

@@ -1,6 +1,5 @@
-"""Copying bundles from a shared volume to a container's own disk."""
+"""Copying bundles from a shared volume to a container's own disk; of damaged ones see `tests.faults`."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -16,12 +15,6 @@ from tests.patience import patient
 from tests.servers import REPOSITORY
 
 
-def test_bundles_arrive_whole(tiny_models: Path, tmp_path: Path) -> None:
-    assert transfer(tiny_models, tmp_path) == ["tiny/1"]
-    check_intact(tmp_path / "tiny" / "1", Manifest.load(tmp_path / "tiny" / "1"))
-    assert [path.name for path in (tmp_path / "tiny").iterdir()] == ["1"]
-
-
 def test_a_second_run_adds_what_is_missing_and_clears_what_was_half_done(tiny_models: Path, tmp_path: Path) -> None:
     source, destination = tmp_path / "source", tmp_path / "destination"
     shutil.copytree(tiny_models, source)
@@ -33,6 +26,7 @@ def test_a_second_run_adds_what_is_missing_and_clears_what_was_half_done(tiny_mo
     assert transfer(source, destination) == ["tiny/1", "tiny/2"]
     assert sorted(path.name for path in (destination / "tiny").iterdir()) == ["1", "2"]
     assert (destination / "tiny" / "1" / "mark").exists()
+    check_intact(destination / "tiny" / "2", Manifest.load(destination / "tiny" / "2"))
 
 
 def test_what_is_no_bundle_of_a_server_is_left_alone(tiny_models: Path, tmp_path: Path) -> None:
@@ -44,19 +38,6 @@ def test_what_is_no_bundle_of_a_server_is_left_alone(tiny_models: Path, tmp_path
     assert transfer(source, tmp_path / "models") == ["tiny/1"]
 
 
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("name", ["manifest.json", "encoder.onnx"])
-def test_a_pipe_is_named_and_not_waited_for(name: str, tiny_models: Path, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    shutil.copytree(tiny_models, source)
-    path = source / "tiny" / "1" / name
-    path.unlink()
-    os.mkfifo(path)
-    with pytest.raises(OSError, match=f"{name} can't be read: it is a pipe, not a file"):
-        transfer(source, tmp_path / "models")
-    assert not (tmp_path / "models" / "tiny" / "1").exists()
-
-
 def test_another_bundle_at_its_place_is_kept(tiny_versions: Path, tmp_path: Path) -> None:
     for number in ("1", "2"):
         shutil.copytree(tiny_versions / number, tmp_path / number / "tiny" / "1")
@@ -66,17 +47,6 @@ def test_another_bundle_at_its_place_is_kept(tiny_versions: Path, tmp_path: Path
         transfer(tmp_path / "2", tmp_path / "models")
     assert sorted(tmp_path.joinpath("models").rglob("*")) == before
     check_intact(tmp_path / "models/tiny/1", Manifest.load(tmp_path / "1/tiny/1"))
-
-
-@pytest.mark.parametrize("damage", ["other bytes", "missing"])
-def test_a_damaged_bundle_never_appears(damage: str, tiny_models: Path, tmp_path: Path) -> None:
-    source, destination = tmp_path / "source", tmp_path / "destination"
-    shutil.copytree(tiny_models, source)
-    encoder = source / "tiny" / "1" / Manifest.load(source / "tiny" / "1").graphs.encoder
-    encoder.unlink() if damage == "missing" else encoder.write_bytes(b"")
-    with pytest.raises(BundleError, match=rf"{source}/tiny/1 is damaged: {encoder.name} "):
-        transfer(source, destination)
-    assert list((destination / "tiny").iterdir()) == []
 
 
 def test_as_a_program(tiny_models: Path, tmp_path: Path) -> None:

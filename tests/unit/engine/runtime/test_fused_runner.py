@@ -33,9 +33,6 @@ class NotingSession:
         self.num_bindings += 1
         return {name: getattr(memory, "owner", memory) for name, memory in {**inputs, **outputs}.items()}
 
-    def rebind(self, binding: dict[str, Any], inputs: Mapping[str, Any]) -> None:
-        binding.update(inputs)
-
     def run(self, binding: dict[str, Any]) -> None:
         self.bound = binding
         self.compute(binding)
@@ -150,13 +147,13 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
     here.batch.join(new_sequence(), 1)
     seen: list[int] = []
     here.decoder.compute = lambda bound: seen.append(int(bound["control"].view(fused_io.CONTROL)["interrupt"][0]))
-    here.runner.interrupt()
+    here.runner.control.interrupt()
     here.runner.search(1, RunLimits(1))
-    here.runner.interrupt_for_newcomers()
+    here.runner.control.interrupt_for_newcomers()
     here.runner.search(1, RunLimits(1))
-    here.runner.clear_interrupt()
+    here.runner.control.clear_interrupt()
     here.runner.search(1, RunLimits(1))
-    here.runner.interrupt_for_newcomers()
+    here.runner.control.interrupt_for_newcomers()
     here.runner.search(1, RunLimits(1))
     assert seen == [1, 1, 0, fused_io.INTERRUPT_FOR_NEWCOMERS], "newcomers can wait"
     here.decoder.compute = lambda bound: here.runner.terminate()
@@ -182,7 +179,7 @@ def test_slots_take_memory_only_as_far_as_their_rows_are_long() -> None:
     for name in ("self_cache", "cross_cache"):
         assert not decoder.bound[name][:, :, 0].any()
         decoder.bound[name][:, :, 0] = 1.0
-    assert _resident_bytes() - before < 16 * made.shape(128).bytes_per_slot / 4, "more than one block of each eight"
+    assert _resident_bytes() - before < 16 * made.shape.bytes_per_slot / 4, "more than one block of each eight"
 
 
 def _resident_bytes() -> int:

@@ -12,28 +12,20 @@ from service.engine.runtime.runners import PLAIN, open_runners
 from service.engine.runtime.session import SessionConfig
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        (kernels.PATH, "none.so", r"none\.so is missing; build it"),
+        (kernels.PATH, __file__, r"test_kernels\.py can't be loaded"),
+        (kernels.CHOICE, "off", r"DRAGOMAN_KERNELS is 'off'; this CPU can run .*portable"),
+    ],
+)
+def test_what_can_not_be_used_is_named(
+    variable: str, value: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(kernels.CHOICE, raising=False)
-
-
-def test_a_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.PATH, str(tmp_path / "none.so"))
-    with pytest.raises(KernelsUnavailable, match=r"none\.so is missing; build it"):
-        find_kernels()
-
-
-def test_a_file_that_is_no_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "foreign.so"
-    path.write_bytes(b"no library")
-    monkeypatch.setenv(kernels.PATH, str(path))
-    with pytest.raises(KernelsUnavailable, match=r"foreign\.so can't be loaded"):
-        find_kernels()
-
-
-def test_a_choice_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.CHOICE, "off")
-    with pytest.raises(KernelsUnavailable, match=r"DRAGOMAN_KERNELS is 'off'; this CPU can run .*portable"):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(KernelsUnavailable, match=problem):
         find_kernels()
 
 

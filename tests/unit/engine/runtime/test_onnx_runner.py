@@ -1,5 +1,6 @@
 """The real runner on tiny graphs in ONNX Runtime, against the same graphs run one row at a time without a cache."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
@@ -18,6 +19,7 @@ from service.engine.runtime.shared_graph import num_workers
 from service.engine.sequence import Sequence
 from tests.unit.engine import reference_search
 from tests.unit.engine.recorder import decode, new_sequence
+from tests.unit.engine.runtime import half_precision
 from tests.unit.engine.runtime.tiny_runners import (
     EOS_ID,
     MODEL,
@@ -32,6 +34,7 @@ from tests.unit.engine.runtime.tiny_runners import (
 )
 
 Load = Callable[[Path, EngineConfig], OnnxRunner]
+NextLogProbs = Callable[[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def some_sequences(count: int, seed: int) -> list[Sequence]:
                 (*random.integers(2, MODEL.vocabulary_size, random.integers(0, 39)).tolist(), EOS_ID),
                 request_id=str(number),
                 beam_size=beam_size,
-                max_output_tokens=int(random.integers(1, 25)),
+                max_output_tokens=int(random.integers(1, 17)),
                 length_penalty=float(random.choice([0.0, 1.0, 1.5])),
                 num_hypotheses=int(random.integers(1, beam_size + 1)),
                 return_scores=bool(random.integers(2)),
@@ -69,15 +72,26 @@ def some_sequences(count: int, seed: int) -> list[Sequence]:
     return sequences
 
 
-def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> None:
-    config = EngineConfig(max_slots=12, max_encode_tokens=120)
+@pytest.fixture(scope="module")
+def next_log_probs(bundle: Path) -> NextLogProbs:
+    """Return what decodes step by step, and remembers what it has decoded: every way of loading asks for the same."""
     reference = StepByStep(bundle)
+
+    @functools.cache
+    def decoded(source: tuple[int, ...], inputs: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        return np.asarray(reference.log_probs(source, inputs)[-1])
+
+    return decoded
+
+
+def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load, next_log_probs: NextLogProbs) -> None:
+    config = EngineConfig(max_slots=12, max_encode_tokens=120)
     num_different = set()
     for update in decode(load(bundle, config), some_sequences(16, seed=1), config):
         sequence, options = update.sequence, update.sequence.options
 
         def log_probs(inputs: Sequence_[int], source: tuple[int, ...] = sequence.source_ids) -> npt.NDArray[np.float32]:
-            return np.asarray(reference.log_probs(source, inputs)[-1])
+            return next_log_probs(source, tuple(inputs))
 
         expected = reference_search.search(log_probs, (START_ID, *sequence.target_prefix_ids), EOS_ID, options)
         assert update.error is None
@@ -184,3 +198,10 @@ def test_workers_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle
 )
 def test_workers_follow_threads_and_slots(device: str, threads: int, max_slots: int, expected: int) -> None:
     assert num_workers(SessionConfig(device, intra_op_threads=threads), max_slots) == expected
+
+
+def test_in_float16_on_a_device_outputs_have_the_scores_that_they_get(tmp_path: Path) -> None:
+    """As on a GPU, with the CPU as the device; ONNX Runtime casts what it has no kernel for."""
+    model = half_precision.HALF
+    half, single = write_graphs(tmp_path / "half", model), write_graphs(tmp_path / "single", half_precision.SINGLE)
+    half_precision.check_scores(load_on_device(half, half_precision.CONFIG, model), single)

@@ -9,8 +9,7 @@ import pytest
 from service.bundle import fused_io
 from service.engine.batch import Batch
 from service.engine.runner import RunLimits, RunnerSpec, SearchRun
-from service.engine.runtime.step_inputs import StepInputs
-from service.engine.runtime.step_search import Step, StepSearch
+from service.engine.runtime.step_search import Step, StepInputs, StepSearch
 from tests.unit.engine.recorder import new_sequence
 
 SPEC = RunnerSpec(6, 20, 32, eos_id=1, decoder_start_id=0, bytes_per_slot=1, has_logits=True)

@@ -123,7 +123,8 @@ def test_a_session_lets_go_what_it_has_packed(bundle: Path) -> None:
 def test_any_array_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.getbasetemp()
     shapes = some.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
-    arrays = data.draw(st.lists(st.sampled_from(DTYPES).flatmap(lambda dtype: some.arrays(dtype, shapes)), min_size=1))
+    any_array = st.sampled_from(DTYPES).flatmap(lambda dtype: some.arrays(dtype, shapes))
+    arrays = data.draw(st.lists(any_array, min_size=1, max_size=5))
     contents, tensors = b"", []
     for number, array in enumerate(arrays):
         contents += bytes(-len(contents) % 64)
@@ -220,7 +221,7 @@ def test_damaged_graphs_give_arrays_within_the_file_or_one_line(bundle: Path) ->
     rng = random.Random(0)
     intact = (bundle / "first.onnx").read_bytes()
     refused = 0
-    for _ in range(500):
+    for _ in range(200):
         data = bytearray(intact)
         for _ in range(rng.randint(1, 3)):
             data[rng.randrange(len(data))] = rng.randrange(256)
@@ -232,4 +233,4 @@ def test_damaged_graphs_give_arrays_within_the_file_or_one_line(bundle: Path) ->
         except BundleError as error:
             check_message(error)
             refused += 1
-    assert 50 < refused < 450
+    assert 20 < refused < 180

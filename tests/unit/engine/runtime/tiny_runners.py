@@ -21,7 +21,7 @@ from service.engine.runtime import onnx_runner
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
-from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.step_search import StepInputs
 from service.engine.sequence import Sequence
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
