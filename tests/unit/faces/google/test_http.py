@@ -1,14 +1,18 @@
 """Cloud Translation v3 over HTTP: paths, queries and bodies as requests, parameters of all of Google's APIs."""
 
+from typing import cast
+
 import pytest
 
-from service.domain.errors import InvalidRequest
-from service.faces.google.http import message_from
+from service.domain.errors import InvalidRequest, Unimplemented
+from service.faces.google.http import Google, message_from
 from service.faces.google.methods import REQUESTS
 from service.faces.google.parameters import KEY, own_fields
-from service.faces.google.rules import RULES, Rule
+from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
+from service.faces.http.routes import Routes
+from service.translation.translator import Translator
 
 PARTS = {"part0": "p", "part1": "l"}
 PARENT = "projects/p/locations/l"
@@ -102,6 +106,18 @@ def test_a_path_goes_on_after_its_field() -> None:
     assert rule.bound({"part0": "p"}) == ("parent", "projects/p")
     assert rule.has_body
     assert not Rule("GET", rule.template, rule.name).has_body
+
+
+ROUTES = Routes(Google(cast(Translator, None), 60.0).routes())
+
+
+@pytest.mark.parametrize("rule", UNSUPPORTED_RULES, ids=lambda rule: f"{rule.method} {rule.template}")
+async def test_every_other_method_says_what_there_is_instead(rule: Rule) -> None:
+    path = rule.path.format_map({f"part{number}": f"x{number}" for number in range(5)})
+    found = ROUTES.find(path)
+    assert found is not None
+    with pytest.raises(Unimplemented, match=f"^{rule.name} is not supported by this server; "):
+        await found.by_method[rule.method].handle(HttpRequest(rule.method, path, {}, parts=found.parts))
 
 
 def test_they_are_no_fields_of_a_request() -> None:
