@@ -45,11 +45,13 @@ def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str
         assert covered >= visible
 
 
-@pytest.mark.parametrize(("temperature", "top_p"), [(5e-324, 1.0), (1e-300, 5e-324), (10.0, 1e-300)])
+@pytest.mark.parametrize(
+    ("temperature", "top_p", "top_k"), [(5e-324, 1.0, 64), (1e-300, 5e-324, 64), (10.0, 1e-300, 64), (1.0, 1.0, 1)]
+)
 def test_the_smallest_numbers_choose_the_best_token(
-    stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
+    stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float, top_k: int
 ) -> None:
-    options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
+    options = pb.DecodingOptions(temperature=temperature, top_p=top_p, top_k=top_k)
     sampled = stub.Translate(request_of(["Hello"], options=options), timeout=patient(30))
     assert sampled == stub.Translate(request_of(["Hello"]), timeout=patient(30))
 

@@ -223,23 +223,15 @@ def is_let_in(client: Client) -> bool:
     return True
 
 
-def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
-    write(keys, ("alice", ALICE, Quotas(concurrent_calls=1)))
-    server = serve(api_keys=keys, max_slots=1)
-    with server.client(api_key=ALICE) as first, server.client(api_key=ALICE) as second:
-        calls = [threading.Thread(target=first.translate, args=(distinct_texts(20), "en", "de"))]
-        calls[0].start()
-        eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 1)
-        assert len(second.translate(["Hello"], "en", "de")) == 1
-        calls[0].join(patient(30))
-    assert server.metric("dragoman_key_refused_total", key="alice") >= 1
-
-
 @pytest.mark.parametrize("num_rotations", [3, pytest.param(40, marks=pytest.mark.full)])
-def test_rotation_of_the_key_file_under_load_fails_no_call(serve: Serve, keys: Path, num_rotations: int) -> None:
+def test_rotation_of_the_key_file_under_load_fails_no_call(
+    serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture, num_rotations: int
+) -> None:
     """Each rotation adds a key and revokes the one before last, which is no longer in use."""
     server, ring = serve(api_keys=keys), [ALICE]
     with on_new_connections(server.address, api_key=lambda: ring[-1]) as callers:
+        replace(keys, b"[keys.alice")  # which changes nothing
+        eventually(lambda: "The previous contents stay in use." in caplog.text)
         for _ in range(num_rotations):
             old, new = ring[-1], new_key()
             write(keys, ("old", old, NO_QUOTAS), ("new", new, NO_QUOTAS))
@@ -250,19 +242,6 @@ def test_rotation_of_the_key_file_under_load_fails_no_call(serve: Serve, keys: P
     assert callers.failures == []
     with server.client(api_key=ALICE) as client:
         assert not is_let_in(client)
-
-
-def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture) -> None:
-    server = serve(api_keys=keys)
-    with server.client(api_key=ALICE) as client:
-        for number, content in enumerate((b"", b"[keys.alice", b'[keys.alice]\nsha256 = "no"\n'), start=1):
-            replace(keys, content)
-            eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
-            assert is_let_in(client)
-            assert caplog.records[-1].getMessage().endswith("The previous contents stay in use.")
-        write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is accepted again
-        eventually(lambda: not is_let_in(client))
-    assert len(caplog.records) == 3
 
 
 def test_a_file_that_everybody_can_read_is_warned_of(

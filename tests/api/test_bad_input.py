@@ -6,7 +6,6 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -105,18 +104,6 @@ def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer
                 error = refused(method, request)
                 assert error.code() is INVALID
                 assert "UTF-8" in error.details()
-
-
-def test_more_than_4_mib_is_refused(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> None:
-    error = refused(stub.Translate, pb.TranslateRequest(**(GOOD | {"texts": ["x" * (5 << 20)]})))
-    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert rpc_status.from_call(error) is None  # no RetryInfo: retrying will not help
-
-
-def test_a_huge_text_is_counted_and_refused(stub: pb_grpc.TranslationServiceStub) -> None:
-    error = refused(stub.Translate, pb.TranslateRequest(**(GOOD | {"texts": ["keys " * 200_000]})))
-    assert error.code() is INVALID
-    assert "1000000 characters in total; allowed are 131072" in error.details()
 
 
 def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
+from dragoman_client import AsyncClient, ClientError, NotSecure, Options, Tls
 from tests.certificates import Authority
 from tests.gate import Gate
 from tests.key_files import ALICE, write_keys
@@ -100,52 +100,6 @@ def test_it_answers_as_the_synchronous_one(server: InProcessServer, run: Run) ->
         assert "".join(event.delta for event in own) == translation.text
         assert [event.translation for event in own] == [None] * (len(own) - 1) + [translation]
         assert {event.model for event in own} == {models[0].name}
-
-
-def test_many_calls_run_at_once(server: InProcessServer, run: Run) -> None:
-    async def ask() -> list[Any]:
-        async with AsyncClient(server.address) as client:
-            return await asyncio.gather(*(client.translate([text], "en", "de") for text in distinct_texts(32)))
-
-    assert [len(translations) for translations in run(ask())] == [1] * 32
-
-
-def test_what_the_server_refuses_is_an_error_with_its_field(server: InProcessServer, run: Run) -> None:
-    async def ask() -> list[ClientError]:
-        found = []
-        async with AsyncClient(server.address) as client:
-            for call in (
-                client.translate(["Hello"], "en", "de", options=Options(beam_size=99)),
-                anext(client.stream(["Hello"], "en", "de", options=Options(beam_size=99))),
-                client.detect([]),
-            ):
-                with pytest.raises(ClientError) as raised:
-                    await call
-                found.append(raised.value)
-        return found
-
-    errors = run(ask())
-    assert [(error.code, error.field) for error in errors] == [
-        ("INVALID_ARGUMENT", "options.beam_size"),
-        ("INVALID_ARGUMENT", "options.beam_size"),
-        ("INVALID_ARGUMENT", "texts"),
-    ]
-    assert all(error.request_id for error in errors)
-
-
-def test_wrong_calls_are_refused_before_they_are_made(run: Run) -> None:
-    async def ask() -> None:
-        async with AsyncClient("127.0.0.1:1") as client:
-            with pytest.raises(TypeError, match="texts is 'Hello'"):
-                await client.translate("Hello", "en", "de")
-            with pytest.raises(TypeError, match="modle is not a keyword"):
-                client.stream(["Hello"], "en", "de", modle="m")  # type: ignore[call-arg]
-            with pytest.raises(TypeError, match="texts is 'Hello'"):
-                await client.detect("Hello")
-            with pytest.raises(NoServer, match=r"no server answers at 127\.0\.0\.1:1 "):
-                await client.models()
-
-    run(ask())
 
 
 def test_it_needs_an_event_loop() -> None:

@@ -1,20 +1,17 @@
-"""The HTTP port against any client: connections, heads, bodies, disconnects, floods, TLS, and a stop."""
+"""The HTTP port against any client: bodies, disconnects, and a stop."""
 
 import http.client
 import json
 import logging
 import select
 import socket
-import ssl
 from contextlib import closing
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from dragoman_client import Client
 from service.faces.http import connection as http_connection
-from tests.certificates import Authority
 from tests.http_caller import call, raw
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
@@ -31,22 +28,6 @@ MAX_BYTES = 4096
 @pytest.fixture(scope="module")
 def server(share: Serve) -> InProcessServer:
     return share(http_port=0, max_request_bytes=MAX_BYTES)
-
-
-def test_a_body_may_come_in_chunks_and_byte_by_byte(server: InProcessServer) -> None:
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:10], BODY[10:])) + b"0\r\n\r\n"
-    assert b" 200 OK" in raw(server.http_url, CHUNKED + chunks)
-    assert b" 200 OK" in raw(server.http_url, *(bytes([each]) for each in WHOLE))
-
-
-def test_a_client_that_asks_first_is_told_to_go_on(server: InProcessServer) -> None:
-    head = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
-    with socket.create_connection(("127.0.0.1", server.server.http_port), TIMEOUT_SECONDS) as connection:
-        connection.sendall(head)
-        assert connection.recv(1024) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        connection.sendall(BODY)
-        assert connection.recv(1024).startswith(b"HTTP/1.1 200 OK\r\n")
-    assert raw(server.http_url, head + BODY).startswith(b"HTTP/1.1 200 OK\r\n")  # it has not waited
 
 
 @pytest.mark.parametrize(
@@ -132,17 +113,6 @@ def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_too_many_connections_replace_the_idle_ones(serve: Serve) -> None:
-    server = serve(http_port=0, max_connections=4)
-    address = urlsplit(server.http_url)
-    idle = [socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)]
-    try:
-        assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
-    finally:
-        for each in idle:
-            each.close()
-
-
 def test_two_colons_are_the_addresses_of_both_families(serve: Serve) -> None:
     server = serve(host="::", http_host="::", http_port=0, http_without_keys=True)
     ports = server.server.port, server.server.http_port
@@ -172,38 +142,3 @@ def test_an_answer_while_draining_ends_its_connection(serve: Serve) -> None:
                 response.read()
                 assert response.getheader("connection") == ("close" if is_draining else None), path
     closing_server.result(TIMEOUT_SECONDS)
-
-
-def ask_over_tls(server: InProcessServer, authority: Authority, own: tuple[Path, Path] | None = None) -> bytes:
-    """Make a call, with a certificate of one's own or none; return the server's."""
-    trust = ssl.create_default_context(cadata=authority.certificate.decode())
-    if own is not None:
-        trust.load_cert_chain(*own)
-    netloc = f"localhost:{server.server.http_port}"
-    with closing(http.client.HTTPSConnection(netloc, timeout=TIMEOUT_SECONDS, context=trust)) as connection:
-        connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
-        certificate = connection.sock.getpeercert(binary_form=True)
-        assert connection.getresponse().status == 200
-        return bytes(certificate or b"")
-
-
-def test_https_takes_the_certificate_of_grpc_and_its_successor(serve: Serve, tmp_path: Path) -> None:
-    authority = Authority()
-    certificate, key = authority.pair(ends_days=1).write(tmp_path)
-    server = serve(http_port=0, tls_certificate=certificate, tls_key=key)
-    first = ask_over_tls(server, authority)
-    assert b" 200 OK" not in raw(server.http_url, WHOLE)
-    authority.pair(ends_days=2).write(tmp_path)
-    eventually(lambda: ask_over_tls(server, authority) != first)
-
-
-def test_https_asks_for_certificates_of_callers_where_grpc_does(serve: Serve, tmp_path: Path) -> None:
-    authority, stranger = Authority(), Authority("Another authority")
-    certificate, key = authority.pair().write(tmp_path)
-    ca = tmp_path / "ca.crt"
-    ca.write_bytes(authority.certificate)
-    server = serve(http_port=0, tls_certificate=certificate, tls_key=key, tls_client_ca=ca)
-    assert ask_over_tls(server, authority, authority.pair().write(tmp_path, "known"))
-    for wrong in (None, stranger.pair().write(tmp_path, "unknown")):
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            ask_over_tls(server, authority, wrong)

@@ -15,27 +15,14 @@ from tests.http_caller import Reply, call
 from tests.http_post import form_of
 from tests.key_files import ALICE, BOB, write_keys
 from tests.servers import InProcessServer, Serve, eventually
-from tests.unit.documents.formats.office import presentation, word
-from tests.unit.documents.formats.packages import book, open_document_file
+from tests.unit.documents.formats.office import word
 
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
-UNIT = '<trans-unit id="1"><source>station</source></trans-unit>'
-XLIFF = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{UNIT}</body></file></xliff>'
-SRT = "1\n00:00:01,000 --> 00:00:02,000\nstation window\n"
 DOCUMENTS = {
     ".csv": b"n,text\n1,station\n",
     ".docx": word("<w:p><w:r><w:t>station</w:t></w:r></w:p>"),
-    ".epub": book("<p>station <b>window</b></p>"),
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
-    ".json": b'{"a": "station", "b": ["window"]}',
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
-    ".odt": open_document_file("<text:p>station</text:p>"),
-    ".po": b'msgid "station"\nmsgstr ""\n',
-    ".pptx": presentation("<a:p><a:r><a:t>station</a:t></a:r></a:p>"),
-    ".srt": SRT.encode(),
-    ".txt": b"station\n\nwindow\n",
-    ".xliff": XLIFF.encode(),
-    ".yaml": b"en:\n  a: station\n",
 }
 
 
@@ -75,7 +62,7 @@ def expected(server: InProcessServer, name: str, data: bytes, **options: Any) ->
 
 @pytest.mark.parametrize("ending", DOCUMENTS)
 def test_formats_come_back_translated(server: InProcessServer, ending: str) -> None:
-    columns = {"columns": "text"} if ending in (".csv", ".tsv") else {}
+    columns = {"columns": "text"} if ending == ".csv" else {}
     reply = translate(server, f"a{ending}", DOCUMENTS[ending], **columns)
     assert reply.status == 200, reply.body
     of_table = {"columns": ("text",)} if columns else {}
@@ -130,12 +117,8 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
     ("name", "data", "fields", "message", "field"),
     [
         ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .arb, .csv,", "file"),
-        ("a", b"a", {}, "file has a name without an ending; allowed are .arb", "file"),
         ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
-        ("a.csv", b"a\n1\n", {"columns": "b"}, "file can't be read: line 1: there is no column 'b'", "file"),
         ("a.txt", b"a", {"mime_type": "text/html"}, "mime_type is unknown; leave it out.", "mime_type"),
-        ("a.txt", b"\x81", {"encoding": "rot13"}, "file can't be read: it can't be read as rot13: 'rot13' is", "file"),
-        ("a.md", b"\x81", {"encoding": "cp1252"}, "file can't be read: it can't be read as cp1252: 'charmap'", "file"),
         (
             "a.docx",
             b"PK",
@@ -233,7 +216,7 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
 
 def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Serve) -> None:
     running = serve(http_port=0, max_slots=1, grace_seconds=0.0)
-    handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(20_000)))
+    handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(5000)))
     status = ask(running, handle).document
     assert status["status"] == "translating"
     reply = ask(running, handle, result="/result")
@@ -243,7 +226,7 @@ def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Serve) -> None:
 def test_a_key_has_as_many_documents_in_work_as_calls(serve: Serve, tmp_path: Path) -> None:
     keys = write_keys(tmp_path, Quotas(concurrent_calls=1), alice=ALICE)
     running = serve(http_port=0, max_slots=1, grace_seconds=0.0, api_keys=keys)
-    handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(20_000)))
+    handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(5000)))
     assert ask(running, handle, ALICE).document["status"] == "translating"
     refused = raw_upload(running, b"station\n", ALICE)
     assert (refused.status, "1 documents in progress" in refused.document["message"]) == (429, True)
@@ -271,21 +254,18 @@ def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -
 
 
 @pytest.mark.parametrize(
-    ("url", "host", "begins"),
-    [
-        ("", "127.0.0.1:1", "http://127.0.0.1:1/download_file/"),
-        ("", "evil.example.org", "/download_file/"),
-        ("https://mt.example.org/", "evil.example.org", "https://mt.example.org/download_file/"),
-    ],
+    ("url", "of_here", "of_others"),
+    [("", "http://127.0.0.1:1", ""), ("https://mt.example.org/", "https://mt.example.org", "https://mt.example.org")],
 )
 def test_the_address_of_a_file_is_not_made_of_what_somebody_claims(
-    serve: Serve, url: str, host: str, begins: str
+    serve: Serve, url: str, of_here: str, of_others: str
 ) -> None:
     """D6: `Host` is taken if it is no name; of other names the server knows only the one that it is told."""
     running = serve(http_port=0, http_without_keys=True, http_url=url)
-    fields = {"source": "en", "target": "de"}
-    reply = send(running, "/translate_file", "a.md", b"# station\n", headers={"host": host}, **fields)
-    assert reply.document["translatedFileUrl"].startswith(begins)
+    for host, begins in (("127.0.0.1:1", of_here), ("evil.example.org", of_others)):
+        headers = {"host": host}
+        reply = send(running, "/translate_file", "a.md", b"# station\n", headers=headers, source="en", target="de")
+        assert reply.document["translatedFileUrl"].startswith(f"{begins}/download_file/")
 
 
 def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InProcessServer) -> None:

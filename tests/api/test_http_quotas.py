@@ -6,8 +6,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 
-from service.calls.gate import Usage
-from service.calls.keys import Quotas
+from service.calls.keys import Quotas, new_key
 from tests.api.http_faces import FACES, send
 from tests.gate import Gate
 from tests.grpc_calls import detail_of, refused, request_of, retry_seconds, stub_of
@@ -18,19 +17,6 @@ from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts
 
 METADATA = (("x-api-key", BOB),)
-
-
-def test_a_quota_is_one_for_all_apis(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Usage.__init__, "__defaults__", (lambda: 0.0,))  # otherwise the quota grows again meanwhile
-    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=len(FACES)), bob=BOB))
-    for name, face in FACES.items():
-        assert send(server, name, "station").status == face.no_key, name
-        assert send(server, name, "station", x_api_key=BOB).status == 200, name
-    for name in FACES:
-        reply = send(server, name, "station", authorization=f"Bearer {BOB}")
-        assert reply.status == 429, (name, reply.body)
-        assert 0 < int(reply.headers["retry-after"]) <= 60
-        assert "bob" in reply.body.decode()
 
 
 def send_file(server: InProcessServer) -> Reply:
@@ -93,8 +79,8 @@ def test_who_has_used_up_the_tokens_may_ask_what_takes_none(serve: Serve, tmp_pa
     assert call(server.http_url, "POST", f"{path}/result", key, x_api_key=BOB).status == 200
 
 
-@pytest.mark.parametrize("path", QUICK)
-def test_what_takes_no_tokens_is_a_call(serve: Serve, tmp_path: Path, path: str) -> None:
-    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=1), bob=BOB))
-    assert call(server.http_url, "GET", path, x_api_key=BOB).status == 200
-    assert call(server.http_url, "GET", path, x_api_key=BOB).status == 429
+def test_what_takes_no_tokens_is_a_call(serve: Serve, tmp_path: Path) -> None:
+    keys = {f"of_{number}": new_key() for number in range(len(QUICK))}
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=1), **keys))
+    for path, key in zip(QUICK, keys.values(), strict=True):
+        assert [call(server.http_url, "GET", path, x_api_key=key).status for _ in range(2)] == [200, 429], path

@@ -111,25 +111,6 @@ def test_words_come_while_the_engine_is_at_work(serve: Serve) -> None:
         eventually(server.is_idle, timeout_seconds=2)
 
 
-def test_a_stream_has_an_id_and_is_counted(serve: Serve) -> None:
-    server = serve()
-    with stub_of(server.address) as stub:
-        request = request_of(["Hello", "", "keys"])
-        metadata = (("x-request-id", "mine-1"),)
-        call = stub.TranslateStream(request, metadata=metadata, timeout=patient(30))
-        list(call)
-    assert ("x-request-id", "mine-1") in {(item.key, item.value) for item in call.trailing_metadata()}
-    metric = server.metric
-    assert metric("dragoman_requests_total", method=METHOD, code="OK") == 1
-    assert metric("dragoman_request_duration_seconds_count", method=METHOD, code="OK") == 1
-    assert metric("dragoman_sentences_total", model="tiny", outcome="ok") == 2
-    assert metric("dragoman_source_codepoints_total", model="tiny") == len("Hello" + "keys")
-    assert metric("dragoman_request_sentences_sum", model="tiny") == 2
-    assert metric("dragoman_tokenize_seconds_count", model="tiny") == 1
-    assert metric("dragoman_detokenize_seconds_count", model="tiny") >= 1
-    assert metric("dragoman_inflight_requests") == 0
-
-
 @pytest.mark.parametrize(
     ("changes", "code", "field"),
     [
