@@ -96,7 +96,10 @@ def field_of(error: Any) -> str:
     return str(found.field_violations[0].field) if found else ""
 
 
-def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
+def test_bytes_that_are_no_message_are_the_callers_fault(
+    server: InProcessServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = server.metric("dragoman_rejected_total", reason="invalid")
     not_utf8 = b"\x0a\x02\xff\xfe"  # texts: two bytes that are not UTF-8
     for request in (not_utf8, b"\xff\xff\xff"):
         with grpc.insecure_channel(server.address) as channel:
@@ -104,6 +107,8 @@ def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer
                 error = refused(method, request)
                 assert error.code() is INVALID
                 assert "UTF-8" in error.details()
+    assert server.metric("dragoman_rejected_total", reason="invalid") == before + 4
+    assert not caplog.records
 
 
 def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:

@@ -343,7 +343,7 @@ WITH_KEYS: list[tuple[str, str, Any, dict[str, str]]] = [  # API, path, body (no
     ("google.v2", f"{GOOGLE_V2}/detect?key=KEY", {"q": "station"}, {}),
     ("google.v2", f"{GOOGLE_V2}/languages", None, {"x_goog_api_key": "KEY"}),
     ("google.v3", f"{GOOGLE_V3}?key=KEY", FACES["google.v3"].asked("station"), {}),
-    ("google.v3", f"{GOOGLE_V3}?$key=KEY", FACES["google.v3"].asked("station"), {}),
+    ("google.v3", f"{GOOGLE_V3}?%24.key=KEY", FACES["google.v3"].asked("station"), {}),
     ("google.v3", "/v3/projects/p/locations/global/glossaries", None, {"x_goog_api_key": "KEY"}),
     ("v1", "/v1/models", None, {"x_api_key": "KEY"}),
 ]

@@ -318,13 +318,28 @@ TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
     (
         "kserve",
         "/v2/models/tiny/infer",
-        {"id": "7", "inputs": [tensor("a")], "parameters": {"beam_size": 2, "strict": True, "priority": 1}},
-        [request("a", model="tiny", options=RequestedOptions(beam_size=2), is_strict=True, priority=Priority.HIGH)],
+        {
+            "id": "7",
+            "inputs": [tensor("ä")],
+            "outputs": [{"name": "score"}, {"name": "translation"}, {"name": "finish_reason"}],
+            "parameters": {**OPTIONS, "strict": True, "priority": 1, "mime_type": "text/html", "left_out": None},
+        },
+        [
+            request(
+                "ä",
+                model="tiny",
+                options=RequestedOptions(**OPTIONS, return_scores=True),
+                is_strict=True,
+                priority=Priority.HIGH,
+                mime_type=MimeType.HTML,
+            )
+        ],
         {
             "id": "7",
             "model_name": "tiny",
             "model_version": "1",
             "outputs": [
+                {"name": "score", "datatype": "FP32", "shape": [1], "data": [-0.5]},
                 {"name": "translation", "datatype": "BYTES", "shape": [1], "data": ["XY"]},
                 {"name": "finish_reason", "datatype": "BYTES", "shape": [1], "data": ["length"]},
             ],
@@ -552,6 +567,7 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("/language/translate/v2", {**IN_GOOGLES_V2, "cid": "c"}, 501, '"reason":"notImplemented"'),
     (f"/v3/{PARENT}:translateText", {"contents": ["a"] * 1025}, 400, '"field":"contents"'),
     (f"/v3/{PARENT}:translateText?alt=proto", {"contents": ["a"]}, 400, '"field":"alt"'),
+    (f"/v3/{PARENT}:translateText", {"contents": []}, 400, '"field":"contents"'),
     ("/v3/projects/a%2Fb/locations/l:translateText", {"contents": ["a"]}, 400, '"field":"parent"'),
     ("/suggest", {}, 403, "suggestions are disabled on this server"),
     (INFER, {"inputs": [tensor("a")], "tone": "b"}, 400, "tone is unknown"),

@@ -30,42 +30,32 @@ def translation(text: str, detected: str = "") -> Translation:
     return Translation(text, (Hypothesis(text),), FinishReason.STOP, 1, detected_language_code=detected)
 
 
-def test_a_text_alone_is_a_list_of_one() -> None:
-    assert asked(text="a").text == ["a"]
-
-
 def test_names_of_tags_are_lists_or_separated_by_commas() -> None:
     assert asked(ignore_tags="a, b,").ignore_tags == ["a", "b"]
     assert asked(ignore_tags=["a", "b,c"]).ignore_tags == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
-    ("parameters", "expected"),
+    ("parameters", "field", "expected"),
     [
-        ({}, SplitSentences.ON),
-        ({"split_sentences": "0"}, SplitSentences.OFF),
-        ({"split_sentences": 0}, SplitSentences.OFF),
-        ({"split_sentences": "1", "tag_handling": "html"}, SplitSentences.ON),
-        ({"split_sentences": "nonewlines"}, SplitSentences.NO_NEWLINES),
-        ({"tag_handling": "html"}, SplitSentences.NO_NEWLINES),
-        ({"tag_handling": "xml"}, SplitSentences.ON),
+        ({}, "split_sentences", SplitSentences.ON),
+        ({"split_sentences": "0"}, "split_sentences", SplitSentences.OFF),
+        ({"split_sentences": 0}, "split_sentences", SplitSentences.OFF),
+        ({"split_sentences": "1", "tag_handling": "html"}, "split_sentences", SplitSentences.ON),
+        ({"split_sentences": "nonewlines"}, "split_sentences", SplitSentences.NO_NEWLINES),
+        ({"tag_handling": "html"}, "split_sentences", SplitSentences.NO_NEWLINES),
+        ({"tag_handling": "xml"}, "split_sentences", SplitSentences.ON),
+        ({"preserve_formatting": "0"}, "preserve_formatting", False),
+        ({"preserve_formatting": True}, "preserve_formatting", True),
+        ({"preserve_formatting": None}, "preserve_formatting", False),
+        ({"text": "a"}, "texts", ("a",)),
+        ({}, "glossary", "products"),
     ],
 )
-def test_how_sentences_are_split(parameters: dict[str, Any], expected: SplitSentences) -> None:
+def test_what_is_asked_for(parameters: dict[str, Any], field: str, expected: object) -> None:
     body = asked(**parameters)
-    request = messages.request_from(body, messages.marked_texts(body), "", 1.0)
-    assert request.split_sentences is expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"), [("1", True), ("0", False), (True, True), (False, False), (None, False)]
-)
-def test_formatting_is_preserved_on_request(given: object, expected: bool) -> None:
-    body = asked(preserve_formatting=given, source_lang="EN", target_lang="PT-BR")
     request = messages.request_from(body, messages.marked_texts(body), "products", 1.0)
-    assert request.preserve_formatting is expected
-    assert (request.source_language_code, request.target_language_code) == ("EN", "PT-BR")
-    assert (request.glossary, request.deadline_seconds) == ("products", 1.0)
+    assert getattr(request, field) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from service.domain.errors import InvalidRequest, Unimplemented
 from service.faces.google.http import Google, message_from
 from service.faces.google.methods import REQUESTS
-from service.faces.google.parameters import KEY, own_fields
+from service.faces.google.parameters import own_fields
 from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
@@ -132,10 +132,3 @@ def test_answers_are_json_only(name: str, value: str) -> None:
     with pytest.raises(InvalidRequest, match="allowed is json") as raised:
         own_fields([(name, value)])
     assert raised.value.field == "alt"
-
-
-@pytest.mark.parametrize(
-    ("query", "key"), [("q=a", ""), ("q=key&key=a%20b", "a b"), ("$key=c", "c"), ("a=b&%24.key=c", "c"), ("akey=c", "")]
-)
-def test_a_key_in_the_query(query: str, key: str) -> None:
-    assert KEY.find(HttpRequest("GET", "/", {}, query=query)) == key

@@ -1,16 +1,11 @@
 """Parameters, answers and errors of Cloud Translation v2."""
 
-import re
-
 import pytest
 
-from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
+from service.domain.errors import InvalidRequest
 from service.domain.translation import DetectedLanguage
 from service.faces.google import v2
-from service.faces.google.messages import in_googles_words
-from service.faces.google.parameters import KEY
 from service.faces.google.v2 import (
-    FIELDS,
     DetectParameters,
     LanguagesParameters,
     TranslateParameters,
@@ -85,19 +80,6 @@ def test_what_is_wrong_is_named(request_: HttpRequest, field: str, word: str) ->
 
 
 @pytest.mark.parametrize(
-    ("request_", "key"),
-    [
-        (got("q=a&key=k"), "k"),
-        (posted(b"key=k&q=a", FORM), "k"),
-        (posted(b'{"key": "k"}'), ""),
-        (posted(b"{}", query="key=k"), "k"),
-    ],
-)
-def test_a_key_is_in_the_query_or_the_form(request_: HttpRequest, key: str) -> None:
-    assert KEY.find(request_) == key
-
-
-@pytest.mark.parametrize(
     ("model", "name"),
     [
         (None, ""),
@@ -117,32 +99,6 @@ def test_a_resource_that_is_no_model() -> None:
     with pytest.raises(InvalidRequest) as raised:
         v2.model_of("projects/p/glossaries/x")
     assert raised.value.field == "model"
-
-
-@pytest.mark.parametrize(
-    ("error", "field"),
-    [
-        (TooLong("{path} is long", Path("texts", 2)), "q[2]"),
-        (InvalidRequest("{path} is wrong", Path("source_language_code")), "source"),
-        (PairNotFound("{path} is not served", Path("target_language_code")), "target"),
-        (InvalidRequest("{path} is wrong", Path("model")), "model"),
-    ],
-)
-def test_errors_name_the_parameters_of_v2(error: ServiceError, field: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"^{re.escape(field)} is ") as raised, in_googles_words(FIELDS, ""):
-        raise error
-    assert raised.value.field == field
-
-
-def test_a_missing_model_is_named_as_it_was_asked_for() -> None:
-    with pytest.raises(NotFound) as raised, in_googles_words(FIELDS, "projects/p/models/x"):
-        raise NotFound("model {name} is not served", "model", "x", name="x")
-    assert raised.value.resource_name == "projects/p/models/x"
-
-
-def test_advice_names_the_parameters_of_v2() -> None:
-    with pytest.raises(InvalidRequest, match=r"; give source\.$"), in_googles_words(FIELDS, ""):
-        raise InvalidRequest("{path} is in no language", Path("texts", 0), advice="give source_language_code")
 
 
 def test_answers() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.errors import InvalidRequest, ServiceError, TooMany
+from service.domain.errors import InvalidRequest, ServiceError
 from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.http.application import HttpRequest
@@ -90,24 +90,6 @@ def test_data_follow_in_the_order_of_the_inputs_that_have_them_there() -> None:
         named("two", parameters={"binary_data_size": len(two)}),
     ]
     assert elements(posted({"inputs": inputs}, one + two)) == [["a"], ["b"], ["xyz"]]
-
-
-def test_a_request_becomes_a_message() -> None:
-    parameters = {"beam_size": 2, "temperature": 0.5, "strict": True, "glossary": "g", "left_out": None}
-    outputs = [{"name": "score", "parameters": {"binary_data": True}}, {"name": "translation"}]
-    message = message_of(posted(in_json(id="7", parameters=parameters, outputs=outputs, model_name="tiny")))
-    assert (message.model_name, message.model_version, message.id) == ("tiny", "", "7")
-    kinds = {name: each.WhichOneof("parameter_choice") for name, each in message.parameters.items()}
-    expected = {
-        "beam_size": "int64_param",
-        "temperature": "double_param",
-        "strict": "bool_param",
-        "glossary": "string_param",
-    }
-    assert kinds == expected
-    assert [each.name for each in message.outputs] == ["score", "translation"]
-    assert list(message.inputs[0].shape) == [3]
-    assert message.inputs[0].datatype == "BYTES"
 
 
 @pytest.mark.parametrize(
@@ -191,23 +173,6 @@ def test_a_wrong_request_is_refused(request_: HttpRequest, says: str) -> None:
     assert says in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"inputs": [text(data=["a"] * 1025)]},
-        {"inputs": [text()] * 17},
-        {"inputs": [{**text(), "shape": [1] * 9}]},
-        {"inputs": [text(parameters={f"x{number}": 1 for number in range(65)})]},
-        in_json(outputs=[{"name": "score"}] * 17),
-        in_json(outputs=[{"name": "score", "parameters": {f"x{number}": 1 for number in range(65)}}]),
-        in_json(parameters={f"x{number}": 1 for number in range(65)}),
-    ],
-)
-def test_lists_are_limited(document: Any) -> None:
-    with pytest.raises(TooMany):
-        message_of(posted(document))
-
-
 def test_what_the_messages_reject_themselves_gets_there_without_contents() -> None:
     """A wrong datatype or shape is reported by `texts_of`, which all faces share."""
     wrongs: list[dict[str, Any]] = [{"datatype": "INT32"}, {"shape": [3, 1]}, {"shape": [-1]}, {"shape": []}]
@@ -247,21 +212,6 @@ def answer(**fields: Any) -> pb.ModelInferResponse:
     text.contents.bytes_contents.extend(["ä".encode(), b""])
     made.outputs.add(name="score", datatype="FP32", shape=[2]).contents.fp32_contents.extend([-0.5, 1.0])
     return made
-
-
-def test_an_answer_in_json() -> None:
-    given = answer_of(answer(model_version="1", id="7"), lambda _: False)
-    assert given.content_type == "application/json"
-    assert not given.headers
-    assert json.loads(given.body) == {
-        "id": "7",
-        "model_name": "tiny",
-        "model_version": "1",
-        "outputs": [
-            {"name": "translation", "datatype": "BYTES", "shape": [2], "data": ["ä", ""]},
-            {"name": "score", "datatype": "FP32", "shape": [2], "data": [-0.5, 1.0]},
-        ],
-    }
 
 
 @pytest.mark.parametrize(

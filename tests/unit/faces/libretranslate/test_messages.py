@@ -134,18 +134,6 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
         parameters(q=["a"] * 1025)
 
 
-@pytest.mark.parametrize(
-    ("request_", "key"),
-    [
-        (in_json({**ASKED, "api_key": "k"}), "k"),
-        (in_form([("q", "a"), ("api_key", "k")]), "k"),
-        (in_form([("q", "a")], query="api_key=k"), "k"),
-    ],
-)
-def test_the_key_is_found_wherever_fields_are(request_: HttpRequest, key: str) -> None:
-    assert messages.KEY.find(request_) == key
-
-
 def test_a_text_is_answered_by_a_text_and_a_list_by_a_list() -> None:
     for texts, answer in (("x", "a"), (["x"], ["a"])):
         assert messages.answer_document(parameters(q=texts), [translation("a")], ()) == {"translatedText": answer}
