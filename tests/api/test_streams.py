@@ -37,7 +37,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "guarded": {"texts": TEXTS, "options": pb.DecodingOptions(max_repeats=1, beam_size=3)},
     "rescored": {"texts": TEXTS, "options": pb.DecodingOptions(repetition_penalty=1.4, min_output_tokens=4)},
     "rescored beams": {"texts": TEXTS, "options": pb.DecodingOptions(no_repeat_ngram_size=2, beam_size=3)},
-    "whole": {"texts": TEXTS, "split_sentences": pb.SPLIT_SENTENCES_OFF},
+    "whole": {"texts": [*TEXTS, "\x1b\nkeys"], "split_sentences": pb.SPLIT_SENTENCES_OFF},
     "paragraphs": {"texts": TEXTS, "split_sentences": pb.SPLIT_SENTENCES_NO_NEWLINES},
     "formatting": {"texts": TEXTS, "preserve_formatting": True},
     "terms": {"texts": TEXTS, "terms": [pb.Term(source="file", target="Akte"), pb.Term(source="keys")]},
