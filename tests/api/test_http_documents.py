@@ -191,19 +191,6 @@ def ask(server: InProcessServer, handle: dict[str, str], key: str = "", result: 
     return call(server.http_url, "POST", f"/v2/document/{handle['document_id']}{result}", document, **headers)
 
 
-def test_a_document_of_deepls_api_is_fetched_once(server: InProcessServer) -> None:
-    handle = upload(server)
-    assert ask(server, handle).document == {
-        "document_id": handle["document_id"],
-        "status": "done",
-        "billed_characters": len("station"),
-    }
-    fetched = ask(server, handle, result="/result")
-    assert fetched.body == expected(server, "a.txt", b"station\n")
-    assert ask(server, handle, result="/result").status == 404
-    assert ask(server, handle).status == 404
-
-
 def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
     handle = upload(keyed, ALICE)
     for result in ("", "/result"):
@@ -238,19 +225,6 @@ def test_why_a_document_failed_is_counted_and_noted_with_its_id(server: InProces
     eventually(lambda: translation_count(server, "INVALID_ARGUMENT") == before + 1)
     noted = [(each.request_id, each.method) for each in server.server.errors.latest()]
     assert (reply.headers["x-request-id"], "http/deepl/document_translation") in noted
-
-
-def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -> None:
-    reply = send(server, "/translate_file", "a.md", b"# station\n", source="en", target="de")
-    address = reply.document["translatedFileUrl"]
-    assert address.startswith(f"{server.http_url}/download_file/")
-    fetched = call(server.http_url, "GET", address.removeprefix(server.http_url))
-    assert fetched.body == expected(server, "a.md", b"# station\n")
-    missing = call(server.http_url, "GET", "/download_file/x.de.md")
-    assert (missing.status, missing.document) == (
-        404,
-        {"error": "there is no such document; translations are kept for 10 minutes."},
-    )
 
 
 @pytest.mark.parametrize(

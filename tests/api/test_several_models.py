@@ -85,14 +85,6 @@ def test_a_call_finds_its_model_by_pair_by_name_and_by_version(
     directions = [(source, target) for source in ("fr", "it", "es", "pt") for target in ("fr", "it", "es", "pt")]
     answers = {answer(source=source, target=target)[2][0] for source, target in directions if source != target}
     assert len(answers) == 12  # each pair has different prefixes, so different answers
-    not_found = grpc.StatusCode.NOT_FOUND
-    assert refusal(server, model="tiny", model_version="1") == (
-        not_found,
-        "version '1' of model 'tiny' is not served here; served are 3, 2.",
-    )
-    assert refusal(server, source="ja", target="ja")[0] is not_found
-    assert refusal(server, source="fr", target="de")[1].endswith("from 'fr' it can be es, it, pt.")
-    assert refusal(server, model_version="2")[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def flip_a_bit(bundle: Path) -> None:
@@ -222,19 +214,6 @@ def test_a_call_that_runs_on_a_model_that_goes_is_answered(
         gate.open()
         assert len(call.result(timeout=patient(60)).translations) == 25
         assert reloading.result(patient(30)) is CHANGED
-
-
-def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
-    start: Any, tiny_versions: Path, many: Path
-) -> None:
-    server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=0.1, max_slots=1)
-    with stub_of(server.address, enable_retries=0) as stub:
-        call = stub.Translate.future(request_of(distinct_texts(500), **of_pair("fr", "it")), timeout=patient(60))
-        eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
-        shutil.rmtree(models / "many")
-        assert server.reload() is CHANGED
-        assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
-    assert len(ask(server).translations) == 3
 
 
 def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
