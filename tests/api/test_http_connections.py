@@ -18,9 +18,7 @@ from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
-KEPT = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-HEAD = KEPT + b"Connection: close\r\n"
-WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 MAX_BYTES = 4096
 

@@ -20,7 +20,6 @@ from tests.servers import REPOSITORY, ServerProcess
 
 MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
-TIMEOUT_SECONDS = patient(90.0)
 
 
 @pytest.fixture(scope="module")

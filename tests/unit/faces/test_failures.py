@@ -106,6 +106,8 @@ def test_every_error_is_in_the_table() -> None:
         (Overloaded("the queue is full", 2.0), of_deepl, "the queue is full"),
         (WRONG_TEXT, of_libretranslate, "q[1] is wrong."),
         (PAIR, of_libretranslate, "target is not served."),
+        (InvalidRequest("no", advice="give source_language_code"), of_libretranslate, "no; give source."),
+        (InvalidRequest("{path} is 9", Path("options", "num_hypotheses")), of_libretranslate, "alternatives is 9."),
         (Overloaded("the queue is full", 2.0), of_libretranslate, "Slowdown: the queue is full"),
         (USED_UP, of_libretranslate, "Slowdown: used up."),
     ],

@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import urlencode
 
 import pytest
 
@@ -111,13 +112,13 @@ def routes_of(recorder: Recorder) -> Routes:
     return Routes(route for face in faces for route in face.routes())
 
 
-async def answered(routes: Routes, path: str, asked: Any, query: str = "") -> Any:
+async def answered(routes: Routes, path: str, asked: Any, query: str = "", kind: str = "application/json") -> Any:
     """Return what the API of this path answers."""
     found = routes.find(path)
     assert found is not None
     begin_call(Call("m"))
     body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
-    request = HttpRequest("POST", path, {"content-type": "application/json"}, body, query, found.parts)
+    request = HttpRequest("POST", path, {"content-type": kind}, body, query, found.parts)
     answer: Any = await found.by_method["POST"].handle(request)
     return json.loads(answer.body)
 
@@ -356,6 +357,43 @@ def test_what_is_asked_and_answered(path: str, asked: Any, requests: list[Transl
     assert asyncio.run(answered(routes_of(recorder), path, asked)) == answer
     assert [replace(each, deadline_seconds=None) for each in recorder.requests] == requests
     assert all(each.deadline_seconds for each in recorder.requests)
+
+
+FORM = "application/x-www-form-urlencoded"
+# APIs that take forms: the fields that have no texts, and the one that has.
+FORMS = {
+    "/v2/translate": ({"source_lang": "EN", "target_lang": "DE", "auth_key": "k"}, "text"),
+    "/translate": ({"source": "en", "target": "de", "api_key": "k"}, "q"),
+    "/language/translate/v2": ({"source": "en", "target": "de", "format": "text", "key": "k"}, "q"),
+}
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_forms_queries_and_json_mean_the_same(path: str) -> None:
+    recorder, (others, name) = Recorder(), FORMS[path]
+    routes, both, rest = routes_of(recorder), [(name, "a b"), (name, "ü")], [*others.items()]
+    whole = urlencode([*both, *rest])
+    document = {**others, name: ["a b", "ü"]}
+    document.pop("key", None)  # which Google's APIs have in queries and forms only
+    sent = [
+        (FORM, whole.encode(), ""),
+        (FORM, urlencode([(f"{name}[]", text) for _, text in both] + rest).encode(), ""),
+        (FORM, urlencode([(f"{name}[{at}]", text) for at, (_, text) in enumerate(both)] + rest).encode(), ""),
+        (FORM, b"", whole),
+        (FORM, urlencode(rest).encode(), urlencode(both)),
+        (FORM, json.dumps(document).encode(), ""),  # as `curl -d` sends it
+        ("text/json; charset=utf-8", json.dumps(document).encode(), ""),
+    ]
+    for kind, body, query in sent:
+        asyncio.run(answered(routes, path, body, query, kind))
+    asyncio.run(answered(routes, path, json.dumps({**document, name: "a b"}).encode()))
+    [first, *others_asked, alone] = [each.texts for each in recorder.requests]
+    assert first == ("a b", "ü")
+    assert others_asked == [first] * (len(sent) - 1)
+    assert alone == ("a b",)
+    assert {(each.source_language_code.lower(), each.target_language_code.lower()) for each in recorder.requests} == {
+        ("en", "de")
+    }
 
 
 async def answered_over_grpc(recorder: Recorder, asked: Any) -> Any:

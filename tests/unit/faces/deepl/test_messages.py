@@ -1,16 +1,13 @@
 """DeepL's messages of translation, and the parameters of its calls."""
 
-import json
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
-from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, TooMany, Unimplemented
-from service.domain.translation import FinishReason, Hypothesis, MimeType, SplitSentences, Translation
+from service.domain.translation import MimeType, SplitSentences
 from service.faces.deepl import messages
-from service.faces.deepl.messages import KEY, TranslateParameters, parameters_in
+from service.faces.deepl.messages import TranslateParameters, parameters_in
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import checked
 from service.faces.http.languages import ListedLanguage
@@ -24,10 +21,6 @@ LANGUAGES = [
 
 def asked(**parameters: Any) -> messages.TranslateParameters:
     return checked({"text": ["a"], "target_lang": "DE", **parameters}, messages.TranslateParameters)
-
-
-def translation(text: str, detected: str = "") -> Translation:
-    return Translation(text, (Hypothesis(text),), FinishReason.STOP, 1, detected_language_code=detected)
 
 
 def test_names_of_tags_are_lists_or_separated_by_commas() -> None:
@@ -118,17 +111,6 @@ def test_the_text_that_is_no_xml_is_named() -> None:
     assert "secret" not in raised.value.redacted
 
 
-def test_an_answer_has_what_was_asked_for() -> None:
-    body = asked(text=["a", "12"])
-    found = messages.translations_document(body, ["x", "12"], [translation("x", "zh-Hant"), translation("12", "und")])
-    assert found == {
-        "translations": [
-            {"detected_source_language": "ZH-HANT", "text": "x"},
-            {"detected_source_language": "EN", "text": "12"},
-        ]
-    }
-
-
 def test_targets_have_the_variants_that_deepl_s_clients_ask_for() -> None:
     assert messages.languages_document(LANGUAGES, "source") == [
         {"language": "DE", "name": "German"},
@@ -160,47 +142,11 @@ def test_languages_of_texts_have_variants_and_those_of_glossaries_none(resource:
         checked({"resource": "voice"}, messages.LanguagesOfResourceParameters)
 
 
-def test_usage_is_that_of_the_key() -> None:
-    assert messages.usage_document(TokenUsage(5, 100)) == {
-        "character_count": 5,
-        "character_limit": 100,
-        "api_key_character_count": 5,
-        "api_key_character_limit": 100,
-    }
-    assert messages.usage_document(TokenUsage())["character_limit"] == 10**12
-
-
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def form(body: str, query: str = "") -> HttpRequest:
     return HttpRequest("POST", "/v2/translate", FORM, body.encode(), query)
-
-
-def test_a_form_a_query_and_json_mean_the_same() -> None:
-    fields = [("text", "a b"), ("text", "ü"), ("target_lang", "DE"), ("ignore_tags", "x,y"), ("auth_key", "k")]
-    document = {"text": ["a b", "ü"], "target_lang": "DE", "ignore_tags": ["x", "y"], "auth_key": "k"}
-    requests = [
-        form(urlencode(fields)),
-        form(urlencode([("text[]", "a b"), ("text[]", "ü"), *fields[2:]])),
-        form(
-            urlencode(
-                [("text[0]", "a b"), ("text[1]", "ü"), ("target_lang", "DE"), ("ignore_tags[]", "x,y"), fields[4]]
-            )
-        ),
-        form(json.dumps(document)),  # as `curl -d` sends it
-        HttpRequest(
-            "POST", "/v2/translate", {"content-type": "text/json; charset=utf-8"}, json.dumps(document).encode()
-        ),
-        form("", urlencode(fields)),
-        form(urlencode(fields[:2]), urlencode(fields[2:])),
-        HttpRequest("POST", "/v2/translate", {"content-type": "application/json"}, json.dumps(document).encode()),
-        HttpRequest("GET", "/v2/translate", FORM, urlencode(fields).encode()),
-    ]
-    for request in requests:
-        parameters = parameters_in(request, TranslateParameters)
-        assert (parameters.text, parameters.target_lang, parameters.ignore_tags) == (["a b", "ü"], "DE", ["x", "y"])
-        assert KEY.find(request) == "k"
 
 
 def test_a_body_counts_before_a_query() -> None:

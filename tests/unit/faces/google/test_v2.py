@@ -6,8 +6,6 @@ from service.domain.errors import InvalidRequest
 from service.domain.translation import DetectedLanguage
 from service.faces.google import v2
 from service.faces.google.v2 import (
-    DetectParameters,
-    LanguagesParameters,
     TranslateParameters,
     parameters_in,
 )
@@ -23,31 +21,6 @@ def posted(body: bytes, kind: str = JSON, query: str = "") -> HttpRequest:
 
 def got(query: str) -> HttpRequest:
     return HttpRequest("GET", "/language/translate/v2", {}, query=query)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        posted(b'{"q": ["a", "b"], "target": "de", "source": "en", "format": "text", "model": null, "cid": []}'),
-        posted(b'{"q": ["a", "b"], "target": "de"}', query="source=en&format=text&key=k"),
-        posted(b'{"q": "a", "target": "de"}', query="q=b&source=en&format=text"),
-        posted(b"q=a&q=b&target=de&source=en&format=text&prettyPrint=1", FORM),
-        posted(b"q=a&target=de", FORM, "q=b&source=en&format=text"),
-        posted(b"", query="q=a&q=b&target=de&source=en&format=text"),
-        got("q=a&q=b&target=de&source=en&format=text&key=k&alt=json"),
-    ],
-)
-def test_parameters_are_in_the_query_in_json_or_in_a_form(request_: HttpRequest) -> None:
-    parameters = parameters_in(request_, TranslateParameters)
-    assert sorted(parameters.q) == ["a", "b"]
-    assert (parameters.target, parameters.source, parameters.format, parameters.model) == ("de", "en", "text", None)
-    assert not parameters.cid
-
-
-def test_one_text_is_a_list_of_one() -> None:
-    assert parameters_in(posted(b'{"q": "a b"}'), DetectParameters).q == ["a b"]
-    assert parameters_in(got("q=a+b"), DetectParameters).q == ["a b"]
-    assert parameters_in(got("target=de"), LanguagesParameters).target == "de"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Forms as multipart/form-data."""
 
 import asyncio
-import contextlib
 from dataclasses import replace
 
 import pytest
@@ -144,11 +143,3 @@ def test_any_content_comes_back(fields: list[tuple[str, bytes]]) -> None:
     fields = [(name, content) for name, content in fields if b"\r\n--b" not in b"\r\n" + content]
     body = b"\r\n".join(field(name, content) for name, content in fields)
     assert [(part.name, part.content) for part in parts_of_form(request(body + END))] == fields
-
-
-@given(st.binary(), st.text(max_size=80))
-def test_no_body_breaks_it(body: bytes, parameters: str) -> None:
-    with contextlib.suppress(InvalidRequest):
-        parts_of_form(request(b"--b\r\n" + body, f"multipart/form-data; boundary=b; {parameters}"))
-    with contextlib.suppress(InvalidRequest):
-        parts_of_form(request(body))
