@@ -232,14 +232,6 @@ def test_a_caller_that_leaves_leaves_the_engine(
 
 
 @METHODS
-def test_the_callers_deadline_is_kept(slow: InProcessServer, method: str) -> None:
-    before = ended(slow, method)
-    with stub_of(slow.address) as stub:
-        assert started(stub, method, timeout=0.1).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    check_end(slow, method, before, "DEADLINE_EXCEEDED")
-
-
-@METHODS
 def test_a_call_without_a_deadline_gets_the_servers(serve: Serve, method: str) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.1)
     with stub_of(server.address) as stub:
@@ -247,12 +239,3 @@ def test_a_call_without_a_deadline_gets_the_servers(serve: Serve, method: str) -
         assert call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         assert "x-request-id" in dict(call.trailing_metadata())  # so the error came from the server
     check_end(server, method, dict.fromkeys(ended(server, method), 0.0), "DEADLINE_EXCEEDED")
-
-
-def test_a_short_call_passes_a_long_one(slow: InProcessServer) -> None:
-    with stub_of(slow.address) as stub:
-        long = started(stub, "Translate")
-        eventually(lambda: slow.server.models[0].engine.snapshot().num_running > 0)
-        assert stub.Translate(request_of(["Hello"]), timeout=patient(30)).translations[0].text
-        assert not long.done()
-        long.cancel()
