@@ -19,7 +19,6 @@ from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
-CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 MAX_BYTES = 4096
 
 
@@ -28,20 +27,10 @@ def server(share: Serve) -> InProcessServer:
     return share(http_port=0, max_request_bytes=MAX_BYTES)
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (CHUNKED + b"800\r\n" + b"x" * 2048 + b"\r\n801\r\n" + b"x" * 2049, b"413"),
-        (HEAD + b"X-Endless: " + b"x" * 2_000_000, b"431"),
-        (b"GET http://[ HTTP/1.1\r\n\r\n", b"400"),
-    ],
-)
-def test_what_can_not_be_a_call_is_refused_in_one_answer(server: InProcessServer, sent: bytes, status: bytes) -> None:
-    try:
-        answer = raw(server.http_url, sent)
-    except ConnectionError:  # it was closed while more was sent
-        answer = b""
-    assert answer.startswith(b"HTTP/1.1 " + status) or (not answer and len(sent) > 1_000_000)
+def test_chunks_that_are_too_much_together_are_refused(server: InProcessServer) -> None:
+    chunks = b"800\r\n" + b"x" * 2048 + b"\r\n801\r\n" + b"x" * 2049
+    assert raw(server.http_url, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks).startswith(b"HTTP/1.1 413 ")
+    assert raw(server.http_url, b"GET http://[ HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")
     assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
 
 

@@ -1,10 +1,11 @@
-"""Cloud Translation v3 over HTTP: paths, queries and bodies as requests, parameters of all of Google's APIs."""
+"""Cloud Translation over HTTP: v3's paths, queries and bodies as requests, v2's parameters, and those of both."""
 
 from typing import cast
 
 import pytest
 
 from service.domain.errors import InvalidRequest, Unimplemented
+from service.faces.google import v2
 from service.faces.google.http import Google, message_from
 from service.faces.google.methods import REQUESTS
 from service.faces.google.parameters import own_fields
@@ -132,3 +133,43 @@ def test_answers_are_json_only(name: str, value: str) -> None:
     with pytest.raises(InvalidRequest, match="allowed is json") as raised:
         own_fields([(name, value)])
     assert raised.value.field == "alt"
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "word"),
+    [
+        (posted(b'{"target": "de"}'), "q", "missing"),
+        (posted(b'{"q": ["a", 1], "target": "de"}'), "q[1]", "a string"),
+        (posted(b'{"q": null, "target": "de"}'), "q", "a list"),
+        (posted(b'{"q": "a", "target": "de", "format": "rtf"}'), "format", "'html' or 'text'"),
+        (posted(b'{"q": "a", "target": "de", "tone": 1}'), "tone", "unknown"),
+        (posted(b'{"q": "a", "target": "de"}', query="target=fr"), "target", "twice"),
+        (got("q=a&target=de&target=fr"), "target", "twice"),
+        (got("q=a&target=de&alt=jsonp"), "alt", "json"),
+        (got("q=%FF&target=de"), "", "UTF-8"),
+        (posted(b"q=%FF&target=de", content_type="application/x-www-form-urlencoded"), "", "UTF-8"),
+        (posted(b"<q>a</q>", content_type="text/xml"), "", "application/json"),
+    ],
+)
+def test_what_is_wrong_with_v2_s_parameters_is_named(request_: HttpRequest, field: str, word: str) -> None:
+    with pytest.raises(InvalidRequest, match=word) as raised:
+        v2.parameters_in(request_, v2.TranslateParameters)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (None, ""),
+        ("nmt", ""),
+        ("base", ""),
+        ("tiny", "tiny"),
+        ("projects/p/locations/l/models/tiny", "tiny"),
+        ("projects/p/models/general/nmt", ""),
+    ],
+)
+def test_models_of_v2(model: str | None, name: str) -> None:
+    assert v2.model_of(model) == name
+    with pytest.raises(InvalidRequest) as raised:
+        v2.model_of("projects/p/glossaries/x")
+    assert raised.value.field == "model"

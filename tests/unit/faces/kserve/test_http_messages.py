@@ -90,32 +90,22 @@ def test_data_follow_in_the_order_of_the_inputs_that_have_them_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "binary"),
+    ("of_request", "of_outputs", "score", "translation"),
     [
-        ({}, {"score": False, "translation": False}),
-        ({"parameters": {"binary_data_output": True}}, {"score": True, "translation": True}),
-        ({"parameters": {"binary_data_output": None}}, {"score": False, "translation": False}),
-        (
-            {"parameters": {"binary_data_output": True}, "outputs": [{"name": "score"}, {"name": "translation"}]},
-            {"score": True, "translation": True},
-        ),
-        (
-            {
-                "parameters": {"binary_data_output": True},
-                "outputs": [{"name": "score", "parameters": {"binary_data": False}}],
-            },
-            {"score": False, "translation": True},
-        ),
-        (
-            {"outputs": [{"name": "score", "parameters": {"binary_data": True}}, {"name": "translation"}]},
-            {"score": True, "translation": False},
-        ),
+        (None, {}, False, False),
+        (True, {}, True, True),
+        (True, {"score": None, "translation": None}, True, True),
+        (True, {"score": False}, False, True),
+        (None, {"score": True, "translation": None}, True, False),
     ],
 )
-def test_an_output_s_own_parameter_precedes_the_request_s(fields: dict[str, Any], binary: dict[str, bool]) -> None:
-    body, _ = infer_body_of(posted(in_json(**fields)))
+def test_an_output_s_own_parameter_precedes_the_request_s(
+    of_request: bool | None, of_outputs: dict[str, bool | None], score: bool, translation: bool
+) -> None:
+    outputs = [{"name": name, "parameters": {"binary_data": own}} for name, own in of_outputs.items()]
+    body, _ = infer_body_of(posted(in_json(parameters={"binary_data_output": of_request}, outputs=outputs)))
     is_binary = binary_outputs(body)
-    assert {name: is_binary(name) for name in binary} == binary
+    assert (is_binary("score"), is_binary("translation")) == (score, translation)
 
 
 @pytest.mark.parametrize(
