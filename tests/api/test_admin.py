@@ -10,20 +10,13 @@ import pytest
 
 from dragoman_client import Client, ClientError
 from service.calls.keys import Quotas
+from tests.api.http_faces import url_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
-# Headers by which a browser tells of a page of another site.
-FOREIGN: tuple[dict[str, str], ...] = (
-    {"Content-Type": "text/plain"},
-    {**JSON, "Origin": "http://evil.example"},
-    {**JSON, "Origin": "null"},
-    {**JSON, "Host": "evil.example"},
-    {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
-)
 
 
 def ask(
@@ -32,11 +25,10 @@ def ask(
     path: str,
     body: Any = None,
     headers: Mapping[str, str] = JSON,
-    raw: bytes = b"",
 ) -> tuple[int, Any]:
     """Return the status, and the document or the bytes; the headers are in `server.admin_headers`."""
-    content = raw or (None if body is None else json.dumps(body).encode())
-    reply = call(f"http://127.0.0.1:{server.server.admin_port}", method, path, body=content, **headers)
+    content = None if body is None else json.dumps(body).encode()
+    reply = call(url_of(server, "operators"), method, path, body=content, **headers)
     server.admin_headers = reply.headers  # type: ignore[attr-defined]
     is_json = reply.headers["content-type"] == JSON["Content-Type"]
     return reply.status, reply.document if is_json else reply.body
@@ -74,23 +66,21 @@ def test_the_numbers_are_those_of_the_metrics(server: InProcessServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "code", "name", "part"),
+    ("document", "part"),
     [
-        ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed are 1024"),
-        ({**HELLO, "colour": "blue"}, 400, "INVALID_ARGUMENT", "colour"),
-        ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "texts is 'Hello'; allowed is a list"),
-        ("Hello", 400, "INVALID_ARGUMENT", "not a TranslateRequest in JSON"),
+        ({**HELLO, "texts": ["a"] * 1025}, "allowed are 1024"),
+        ({**HELLO, "colour": "blue"}, "colour"),
+        ({**HELLO, "texts": "Hello"}, "texts is 'Hello'; allowed is a list"),
+        ("Hello", "not a TranslateRequest in JSON"),
     ],
 )
-def test_what_is_wrong_is_said_and_kept(
-    server: InProcessServer, document: Any, code: int, name: str, part: str
-) -> None:
-    answered, answer = ask(server, "POST", "/api/translate", document, {**JSON, "X-Request-Id": "mine"})
-    assert answered == code
-    assert answer["error"]["code"] == name
+def test_what_is_wrong_is_said_and_kept(server: InProcessServer, document: Any, part: str) -> None:
+    code, answer = ask(server, "POST", "/api/translate", document, {**JSON, "X-Request-Id": "mine"})
+    assert (code, answer["error"]["code"]) == (400, "INVALID_ARGUMENT")
     assert part in answer["error"]["message"]
     newest = status(server)["errors"][0]
-    assert (newest["request_id"], newest["method"], newest["code"]) == ("mine", "admin/translate", name)
+    assert (newest["request_id"], newest["method"]) == ("mine", "admin/translate")
+    assert newest["code"] == "INVALID_ARGUMENT"
 
 
 def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessServer) -> None:
@@ -112,7 +102,7 @@ def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: In
 def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> None:
     own = f"127.0.0.1:{server.server.admin_port}"
     before = server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK")
-    for headers in FOREIGN:
+    for headers in ({"Content-Type": "text/plain"}, {**JSON, "Origin": "null"}, {**JSON, "Host": "evil.example"}):
         code, answer = ask(server, "POST", path, HELLO, headers)
         assert (code, answer["error"]["code"]) == (403, "PERMISSION_DENIED"), headers
     assert server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK") == before

@@ -18,9 +18,9 @@ from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, Serve, d
 LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
 
 
-@pytest.fixture
-def slow(serve: Serve) -> InProcessServer:
-    return serve(max_slots=1, max_waiting=4000)  # room for two calls of one caller
+@pytest.fixture(scope="module")
+def slow(share: Serve) -> InProcessServer:
+    return share(max_slots=1, max_waiting=4000)  # room for two calls of one caller
 
 
 def num_running(server: InProcessServer) -> int:
@@ -107,12 +107,13 @@ def test_it_needs_an_event_loop() -> None:
         AsyncClient("127.0.0.1:1")
 
 
-def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+def test_a_task_that_is_cancelled_leaves_the_engine(
+    slow: InProcessServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(slow, monkeypatch)
 
     async def ask() -> None:
-        async with AsyncClient(server.address) as client:
+        async with AsyncClient(slow.address) as client:
             task = asyncio.create_task(client.translate(distinct_texts(500), "en", "de", options=LONG))
             await asyncio.to_thread(gate.wait)
             task.cancel()
@@ -121,31 +122,29 @@ def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monk
 
     run(ask())
     gate.open()
-    eventually(lambda: engine.snapshot().num_running == 0)
+    eventually(lambda: num_running(slow) == 0)
 
 
-def test_a_stream_of_asyncio_that_is_closed_leaves_the_engine(serve: Serve, run: Run) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine = server.server.models[0].engine
-
+def test_a_stream_of_asyncio_that_is_closed_leaves_the_engine(slow: InProcessServer, run: Run) -> None:
     async def ask() -> None:
         async with (
-            AsyncClient(server.address) as client,
+            AsyncClient(slow.address) as client,
             contextlib.aclosing(client.stream(distinct_texts(500), "en", "de", options=LONG)) as events,
         ):
             assert (await anext(events)).model
             await events.aclose()
-            await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running == 0)  # before the channel closes
+            await asyncio.to_thread(eventually, lambda: num_running(slow) == 0)  # before the channel closes
 
     run(ask())
 
 
-def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+def test_closing_fails_the_calls_of_asyncio_under_way(
+    slow: InProcessServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(slow, monkeypatch)
 
     async def ask() -> list[Any]:
-        client = AsyncClient(server.address)
+        client = AsyncClient(slow.address)
 
         async def stream() -> list[Any]:
             return [event async for event in client.stream(distinct_texts(150), "en", "de", options=LONG)]
@@ -153,7 +152,7 @@ def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, mo
         calls = [client.translate(distinct_texts(150), "en", "de", options=LONG), stream()]
         tasks = [asyncio.create_task(call) for call in calls]
         await asyncio.to_thread(gate.wait)
-        await asyncio.to_thread(eventually, lambda: server.metric("dragoman_inflight_requests") == 2)
+        await asyncio.to_thread(eventually, lambda: slow.metric("dragoman_inflight_requests") == 2)
         await client.close()
         return list(await asyncio.gather(*tasks, return_exceptions=True))
 
@@ -161,7 +160,7 @@ def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, mo
         assert isinstance(outcome, ClientError)
         assert outcome.code == "CANCELLED"
     gate.open()
-    eventually(lambda: engine.snapshot().num_running == 0)
+    eventually(lambda: num_running(slow) == 0)
 
 
 def test_it_waits_for_room_as_long_as_it_is_patient(serve: Serve, run: Run) -> None:
