@@ -1,6 +1,5 @@
 """Translate and ListModels as a caller sees them: order, options in every way to ask, and what is between sentences."""
 
-import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -38,17 +37,6 @@ def test_every_text_gets_its_own_translation_in_order(stub: pb_grpc.TranslationS
     assert len({translation.text for translation in together}) == len(TEXTS)
 
 
-def test_beams_give_ranked_hypotheses_with_scores(stub: pb_grpc.TranslationServiceStub) -> None:
-    options = pb.DecodingOptions(beam_size=4, num_hypotheses=3, return_scores=True, max_output_tokens=8)
-    (translation,) = ask(stub, ["Hello"], options).translations
-    scores = [hypothesis.score for hypothesis in translation.hypotheses]
-    assert len(scores) == 3
-    assert scores == sorted(scores, reverse=True)
-    assert all(math.isfinite(score) and score < 0 for score in scores)
-    assert len({hypothesis.text for hypothesis in translation.hypotheses}) == 3
-    assert translation.text == translation.hypotheses[0].text
-
-
 @pytest.mark.plain
 def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
     (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
@@ -60,22 +48,6 @@ def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) ->
     assert {field.name for field, _ in model.default_options.ListFields()} == names - {"seed"}
     assert model.default_options.beam_size == 1
     assert (model.default_options.max_repeats, model.default_options.max_length_ratio) == (10, 3.0)
-
-
-def test_the_same_seed_draws_the_same_samples_in_any_company(stub: pb_grpc.TranslationServiceStub) -> None:
-    options = pb.DecodingOptions(temperature=1.5, num_hypotheses=4, seed=3, max_output_tokens=20)
-
-    def samples(texts: list[str], seed: int = 3) -> list[str]:
-        options.seed = seed
-        return [hypothesis.text for hypothesis in ask(stub, texts, options).translations[0].hypotheses]
-
-    alone = samples(["keys"])
-    assert len(set(alone)) == 4
-    assert samples(["keys", "Hello", "Save the file."]) == alone
-    assert samples(["keys"], seed=4) != alone
-    options.ClearField("seed")
-    by_chance = [ask(stub, ["keys"], options).translations[0].text for _ in range(4)]
-    assert len(set(by_chance)) > 1
 
 
 DOCUMENT = (

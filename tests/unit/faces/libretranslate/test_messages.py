@@ -171,16 +171,11 @@ def test_listed_languages_have_their_codes() -> None:
 
 
 def test_settings_name_a_language_that_can_be_translated_into() -> None:
-    settings = messages.settings_document(LANGUAGES[1:], 5000, [], asks_for_keys=True)
-    assert settings["language"]["target"] == {"code": "en", "name": "English"}
-    settings = messages.settings_document(LANGUAGES, 5000, [".md"], asks_for_keys=True)
-    assert settings["language"]["target"]["code"] == "en"
-    assert (settings["charLimit"], settings["apiKeys"], settings["keyRequired"]) == (5000, True, True)
-    assert (settings["suggestions"], settings["filesTranslation"], settings["supportedFilesFormat"]) == (
-        False,
-        True,
-        [".md"],
-    )
+    for languages in (LANGUAGES, LANGUAGES[1:]):
+        settings = messages.settings_document(languages, 5000, [".md"], asks_for_keys=True)
+        assert settings["language"]["target"] == {"code": "en", "name": "English"}
+    told = ("charLimit", "apiKeys", "keyRequired", "suggestions", "filesTranslation", "supportedFilesFormat")
+    assert [settings[name] for name in told] == [5000, True, True, False, True, [".md"]]
     settings = messages.settings_document([], 5000, [], asks_for_keys=False)
     assert settings["language"]["source"]["code"] == "auto"
-    assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
+    assert [settings[name] for name in told[3:]] == [False, False, []]
