@@ -18,12 +18,19 @@ from tests.servers import InProcessServer, Serve, eventually
 from tests.unit.documents.formats.office import word
 
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
-DOCUMENTS = {
-    ".csv": b"n,text\n1,station\n",
-    ".docx": word("<w:p><w:r><w:t>station</w:t></w:r></w:p>"),
-    ".html": b"<p>station <b>window</b></p><pre>code</pre>",
-    ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
-}
+TABLE = b"1,2\nstation,window\n"  # whose columns have numbers as names
+FRONT_MATTER = b"---\ntitle: station\nother: station\n---\nwindow\n"
+# Documents with the fields that are sent with them, and the options that these are.
+DOCUMENTS: list[tuple[str, bytes, dict[str, str], dict[str, Any]]] = [
+    ("a.csv", b"n,text\n1,station\n", {"columns": "text"}, {"columns": ("text",)}),
+    ("a.csv", TABLE, {"columns": "2", "has_header": "true"}, {"columns": ("2",), "has_header": True}),
+    ("a.csv", TABLE, {"columns": "2", "has_header": "false"}, {"columns": ("2",), "has_header": False}),
+    ("a.docx", word("<w:p><w:r><w:t>station</w:t></w:r></w:p>"), {}, {}),
+    ("a.html", b"<p>station <b>window</b></p><pre>code</pre>", {}, {}),
+    ("a.md", b"# station\n\n```\ncode\n```\n\nwindow *keys*\n", {}, {}),
+    ("a.md", FRONT_MATTER, {"front_matter": "title, description"}, {"front_matter": ("title",)}),
+    ("a.txt", "window\n".encode("utf-16-le"), {"encoding": "utf-16-le"}, {"encoding": "utf-16-le"}),
+]
 
 
 def send(
@@ -60,14 +67,14 @@ def expected(server: InProcessServer, name: str, data: bytes, **options: Any) ->
     return document.written(found, doubts)
 
 
-@pytest.mark.parametrize("ending", DOCUMENTS)
-def test_formats_come_back_translated(server: InProcessServer, ending: str) -> None:
-    columns = {"columns": "text"} if ending == ".csv" else {}
-    reply = translate(server, f"a{ending}", DOCUMENTS[ending], **columns)
+@pytest.mark.parametrize(("name", "source", "fields", "options"), DOCUMENTS)
+def test_documents_come_back_translated(
+    server: InProcessServer, name: str, source: bytes, fields: dict[str, str], options: dict[str, Any]
+) -> None:
+    reply = translate(server, name, source, **fields)
     assert reply.status == 200, reply.body
-    of_table = {"columns": ("text",)} if columns else {}
-    assert reply.body == expected(server, f"a{ending}", DOCUMENTS[ending], **of_table) != DOCUMENTS[ending]
-    assert reply.headers["content-disposition"] == f'attachment; filename="a.de{ending}"'
+    assert reply.body == expected(server, name, source, **options) != source
+    assert reply.headers["content-disposition"] == f'attachment; filename="a.de{name[1:]}"'
     assert "total;dur=" in reply.headers["server-timing"]
 
 
@@ -81,31 +88,6 @@ def test_options_are_those_of_a_text(server: InProcessServer) -> None:
     report = {"num_texts": 1, "flags": {"empty": 1}, "finish_reasons": {"length": 1}, "texts": [told]}
     assert json.loads(short.headers["x-document-report"]) == report
     assert short.headers["x-document-notes"] == "1 text was flagged: 1 empty. 1 text was cut off: 1 length."
-
-
-def test_front_matter_is_translated_by_its_keys(server: InProcessServer) -> None:
-    source = b"---\ntitle: station\nother: station\n---\nwindow\n"
-    reply = translate(server, "a.md", source, front_matter="title, description")
-    assert reply.body == expected(server, "a.md", source, front_matter=("title",))
-    assert reply.body.count(b"station") == 1
-
-
-def test_text_in_another_encoding_comes_back_in_it(server: InProcessServer) -> None:
-    source = "window\n".encode("utf-16-le")
-    reply = translate(server, "a.txt", source, encoding="utf-16-le")
-    assert reply.body == expected(server, "a.txt", source, encoding="utf-16-le") != source
-    reply = translate(server, "a.txt", "station é\n".encode("windows-1252"), encoding="windows-1252")
-    assert (reply.status, reply.error["field"]) == (400, "file")
-    lacks = "file can't be written: the translation has '⁇', which windows-1252 lacks; convert the file to UTF-8."
-    assert reply.error["message"] == lacks
-
-
-def test_a_table_may_have_numbers_as_names(server: InProcessServer) -> None:
-    source = b"1,2\nstation,window\n"
-    for has_header in (True, False):
-        reply = translate(server, "a.csv", source, columns="2", has_header=str(has_header).lower())
-        assert reply.body == expected(server, "a.csv", source, columns=("2",), has_header=has_header)
-    assert reply.body != source
 
 
 def test_a_language_is_detected(server: InProcessServer) -> None:
@@ -125,6 +107,13 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
             {"encoding": "cp1252"},
             "encoding is for text, tsv, csv, md, srt, vtt; leave it out.",
             "encoding",
+        ),
+        (
+            "a.txt",
+            "station é\n".encode("windows-1252"),
+            {"encoding": "windows-1252"},
+            "file can't be written: the translation has '⁇', which windows-1252 lacks; convert the file to UTF-8.",
+            "file",
         ),
         ("a.txt", b"a", {"options": "{"}, "options is not JSON: EOF", "options"),
         ("a.txt", b"a", {"options": '{"x": 1}'}, "options.x is unknown", "options.x"),
