@@ -123,6 +123,7 @@ def several(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_models_are_listed_with_canonical_codes_which_lead_back_to_them(several: Client) -> None:
     italian, many = several.models()
+    assert italian.pivoted_pairs == many.pivoted_pairs == ()  # it is switched off
     assert italian.language_pairs == (("en", "it"),)
     assert many.any_to_any_language_codes == ("en", "fr", "hi", "zh-Hant")
     for model in (italian, many):

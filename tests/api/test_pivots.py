@@ -194,11 +194,3 @@ def test_a_detected_language_may_need_one(client: Client) -> None:
     [found] = client.translate([text], "", "de")
     assert (found.detected_language_code, found.pivot_language_code) == ("fr", "en")
     assert found.text == client.translate([text], "fr", "de")[0].text
-
-
-def test_it_can_be_switched_off(serve: Serve, models: Path) -> None:
-    server = serve(models=models, pivot_language=("none",))
-    with server.client() as client:
-        with pytest.raises(ClientError, match="no model here translates from 'fr' into 'de'"):
-            client.translate(["Hello"], "fr", "de")
-        assert [model.pivoted_pairs for model in client.models()] == [(), ()]
