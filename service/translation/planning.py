@@ -169,7 +169,7 @@ class Planner:
             inside = spans_within(spans, start, end)
             if piece.is_segment:
                 segments += map(self._count, self._fitting(piece.text, start, inside, index))
-            elif inside:  # protected spans without letters beside them, such as numbers
+            elif not all(span.target.isspace() for span in inside):  # without letters beside them, such as numbers
                 segments.append(_unread(piece.text, start, inside))
             start = end
         if is_aligned:

@@ -93,11 +93,26 @@ FACES = {
     ),
 }
 EACH = pytest.mark.parametrize("name", FACES)
+OPERATORS = Face(
+    "/api/translate",
+    lambda text, source, target: {
+        "texts": [text],
+        "source_language_code": source,
+        "target_language_code": target,
+    },
+    lambda answer: answer["translations"][0]["text"],
+)
+EVERYWHERE = FACES | {"operators": OPERATORS}
+
+
+def url_of(server: InProcessServer, name: str) -> str:
+    """Return the address of the port that has an API."""
+    return f"http://127.0.0.1:{server.server.admin_port}" if name == "operators" else server.http_url
 
 
 def send(
     server: InProcessServer, name: str, text: str, source: str = "en", target: str = "de", **headers: str
 ) -> Reply:
     """Send a text to an API."""
-    face = FACES[name]
-    return call(server.http_url, "POST", face.path, face.asked(text, source, target), None, **headers)
+    face = EVERYWHERE[name]
+    return call(url_of(server, name), "POST", face.path, face.asked(text, source, target), None, **headers)

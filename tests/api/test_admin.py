@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,13 @@ import pytest
 
 from dragoman_client import Client, ClientError
 from service.calls.keys import Quotas
-from service.domain.call import Phase
-from service.observe.access_log import LOGGER
-from tests.gate import Gate
+from tests.api.http_faces import url_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
-from tests.otlp_collector import otlp_collector
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
-# Headers by which a browser tells of a page of another site.
-FOREIGN: tuple[dict[str, str], ...] = (
-    {"Content-Type": "text/plain"},
-    {**JSON, "Origin": "http://evil.example"},
-    {**JSON, "Origin": "null"},
-    {**JSON, "Host": "evil.example"},
-    {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
-)
 
 
 def ask(
@@ -37,11 +25,10 @@ def ask(
     path: str,
     body: Any = None,
     headers: Mapping[str, str] = JSON,
-    raw: bytes = b"",
 ) -> tuple[int, Any]:
     """Return the status, and the document or the bytes; the headers are in `server.admin_headers`."""
-    content = raw or (None if body is None else json.dumps(body).encode())
-    reply = call(f"http://127.0.0.1:{server.server.admin_port}", method, path, body=content, **headers)
+    content = None if body is None else json.dumps(body).encode()
+    reply = call(url_of(server, "operators"), method, path, body=content, **headers)
     server.admin_headers = reply.headers  # type: ignore[attr-defined]
     is_json = reply.headers["content-type"] == JSON["Content-Type"]
     return reply.status, reply.document if is_json else reply.body
@@ -78,42 +65,22 @@ def test_the_numbers_are_those_of_the_metrics(server: InProcessServer) -> None:
     assert (model["name"], model["version"], model["pairs"]) == ("tiny", "1", [["en", "de"]])
 
 
-def test_a_translation_is_that_of_the_api(server: InProcessServer) -> None:
-    code, answer = ask(server, "POST", "/api/translate", {**HELLO, "options": {"return_scores": True}})
-    assert code == 200
-    with Client(server.address) as client:
-        (expected,) = client.translate(["Hello"], "en", "de")
-    assert answer["translations"][0]["text"] == expected.text
-    assert answer["translations"][0]["hypotheses"][0]["score"] < 0
-    assert answer["model"] == "tiny"
-    assert server.admin_headers["server-timing"].startswith("total;dur=")  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
-    ("document", "code", "name", "part"),
+    ("document", "part"),
     [
-        ({**HELLO, "texts": []}, 400, "INVALID_ARGUMENT", "texts is empty"),
-        ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed are 1024"),
-        ({**HELLO, "target_language_code": "fr"}, 404, "NOT_FOUND", "'fr'"),
-        ({**HELLO, "colour": "blue"}, 400, "INVALID_ARGUMENT", "colour"),
-        ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "texts is 'Hello'; allowed is a list"),
-        ("Hello", 400, "INVALID_ARGUMENT", "not a TranslateRequest in JSON"),
+        ({**HELLO, "texts": ["a"] * 1025}, "allowed are 1024"),
+        ({**HELLO, "colour": "blue"}, "colour"),
+        ({**HELLO, "texts": "Hello"}, "texts is 'Hello'; allowed is a list"),
+        ("Hello", "not a TranslateRequest in JSON"),
     ],
 )
-def test_what_is_wrong_is_said_and_kept(
-    server: InProcessServer, document: Any, code: int, name: str, part: str
-) -> None:
-    answered, answer = ask(server, "POST", "/api/translate", document, {**JSON, "X-Request-Id": "mine"})
-    assert answered == code
-    assert answer["error"]["code"] == name
+def test_what_is_wrong_is_said_and_kept(server: InProcessServer, document: Any, part: str) -> None:
+    code, answer = ask(server, "POST", "/api/translate", document, {**JSON, "X-Request-Id": "mine"})
+    assert (code, answer["error"]["code"]) == (400, "INVALID_ARGUMENT")
     assert part in answer["error"]["message"]
     newest = status(server)["errors"][0]
-    assert (newest["request_id"], newest["method"], newest["code"]) == ("mine", "admin/translate", name)
-
-
-@pytest.mark.parametrize("raw", [b"{", b"\xff", b"[" * 100_000, b'{"texts": [1]}', b"null"])
-def test_bytes_that_are_no_request_are_the_callers_fault(server: InProcessServer, raw: bytes) -> None:
-    assert ask(server, "POST", "/api/translate", raw=raw)[0] == 400
+    assert (newest["request_id"], newest["method"]) == ("mine", "admin/translate")
+    assert newest["code"] == "INVALID_ARGUMENT"
 
 
 def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessServer) -> None:
@@ -126,12 +93,6 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
     assert newest["message"] == "model '…' is not served here; served are tiny."
 
 
-def test_too_large_a_body_is_refused(serve: Serve) -> None:
-    small = serve(max_request_bytes=1024)
-    assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1024]})[0] == 413
-    assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
-
-
 def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: InProcessServer) -> None:
     assert ask(server, "POST", "/api/translate", {**HELLO, "texts": [""] * 30_000})[0] == 400
     assert ask(server, "POST", "/api/translate", {**HELLO, "texts": [""] * 40_000})[0] == 413
@@ -141,7 +102,7 @@ def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: In
 def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> None:
     own = f"127.0.0.1:{server.server.admin_port}"
     before = server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK")
-    for headers in FOREIGN:
+    for headers in ({"Content-Type": "text/plain"}, {**JSON, "Origin": "null"}, {**JSON, "Host": "evil.example"}):
         code, answer = ask(server, "POST", path, HELLO, headers)
         assert (code, answer["error"]["code"]) == (403, "PERMISSION_DENIED"), headers
     assert server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK") == before
@@ -184,28 +145,7 @@ def test_without_explicit_control_they_are_not(server: InProcessServer) -> None:
 def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Serve) -> None:
     server = serve(load=False)
     assert status(server)["phase"] == "loading"
-    for path in ("/api/translate", "/api/reload"):
-        code, answer = ask(server, "POST", path, HELLO)
-        assert (code, answer["error"]["code"]) == (503, "UNAVAILABLE")
-        assert "loading" in answer["error"]["message"]
-
-
-def test_a_full_queue_says_when_to_come_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(max_slots=1, max_waiting=32)
-    gate = Gate(server, monkeypatch)
-    with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(client.translate, distinct_texts(32), "en", "de")
-        gate.wait()
-        assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(32)})[0] == 429
-        gate.open()
-        first.result(TIMEOUT_SECONDS)
-    assert int(server.admin_headers["retry-after"]) >= 1  # type: ignore[attr-defined]
-
-
-def test_a_call_that_takes_too_long_is_given_up(serve: Serve) -> None:
-    server = serve(max_slots=1, default_deadline_seconds=0.05)
-    assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(1000)})[0] == 504
-    eventually(lambda: status(server)["slots_running"] == 0)
+    assert ask(server, "POST", "/api/reload", {})[0] == 503
 
 
 def test_a_fault_of_ours_is_in_the_log_and_not_in_the_answer(
@@ -226,24 +166,6 @@ def test_there_may_be_no_listener(tiny_models: Path, serve: Serve) -> None:
     server = serve(admin_port=-1)
     assert server.server.admin_port == -1
     assert server.get("/readyz")[0] == 200
-
-
-def test_a_call_is_logged_and_traced_as_any_other(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, LOGGER)
-    with otlp_collector() as collector:
-        server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0, access_log_ratio=1.0)
-        assert ask(server, "POST", "/api/translate", HELLO, {**JSON, "X-Request-Id": "mine"})[0] == 200
-        assert ask(server, "POST", "/api/reload", {})[0] == 200
-        server.close()  # flushes what is left
-    lines = [record for record in caplog.records if record.name == LOGGER]
-    assert [line.getMessage() for line in lines] == ["admin/translate OK", "admin/reload OK"]
-    fields = vars(lines[0])["fields"]
-    assert (fields["model"], fields["texts"]) == ("tiny", 1)
-    assert fields["source_tokens"] > 0
-    (span,) = collector.named("admin/translate")
-    assert span.attributes["dragoman.request_id"] == "mine"
-    assert "rpc.system.name" not in span.attributes
-    assert [child.name for child in collector.children(span)] == [phase.value for phase in Phase]
 
 
 def test_operators_need_no_key_and_one_that_is_sent_counts(serve: Serve, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""API keys: which methods they permit, quotas, and a key file that changes under load."""
+"""API keys: which methods they permit, quotas, of which a caller has one for all APIs, and a key file that changes."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
+from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from hyperframe.frame import HeadersFrame
@@ -20,10 +21,23 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.api.http_faces import FACES, send
 from tests.callers import on_new_connections
 from tests.certificates import replace
 from tests.faults.raw_connection import METHOD, RawConnection
-from tests.grpc_calls import WAYS, infer_request, refused, request_of, stub_of, ways_of
+from tests.gate import Gate
+from tests.grpc_calls import (
+    WAYS,
+    detail_of,
+    infer_request,
+    refused,
+    request_of,
+    retry_seconds,
+    stub_of,
+    ways_of,
+)
+from tests.http_caller import Reply, call
+from tests.http_post import form_of
 from tests.key_files import ALICE, BOB, NO_QUOTAS, write_keys
 from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
@@ -223,23 +237,15 @@ def is_let_in(client: Client) -> bool:
     return True
 
 
-def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
-    write(keys, ("alice", ALICE, Quotas(concurrent_calls=1)))
-    server = serve(api_keys=keys, max_slots=1)
-    with server.client(api_key=ALICE) as first, server.client(api_key=ALICE) as second:
-        calls = [threading.Thread(target=first.translate, args=(distinct_texts(20), "en", "de"))]
-        calls[0].start()
-        eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 1)
-        assert len(second.translate(["Hello"], "en", "de")) == 1
-        calls[0].join(patient(30))
-    assert server.metric("dragoman_key_refused_total", key="alice") >= 1
-
-
 @pytest.mark.parametrize("num_rotations", [3, pytest.param(40, marks=pytest.mark.full)])
-def test_rotation_of_the_key_file_under_load_fails_no_call(serve: Serve, keys: Path, num_rotations: int) -> None:
+def test_rotation_of_the_key_file_under_load_fails_no_call(
+    serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture, num_rotations: int
+) -> None:
     """Each rotation adds a key and revokes the one before last, which is no longer in use."""
     server, ring = serve(api_keys=keys), [ALICE]
     with on_new_connections(server.address, api_key=lambda: ring[-1]) as callers:
+        replace(keys, b"[keys.alice")  # which changes nothing
+        eventually(lambda: "The previous contents stay in use." in caplog.text)
         for _ in range(num_rotations):
             old, new = ring[-1], new_key()
             write(keys, ("old", old, NO_QUOTAS), ("new", new, NO_QUOTAS))
@@ -252,19 +258,6 @@ def test_rotation_of_the_key_file_under_load_fails_no_call(serve: Serve, keys: P
         assert not is_let_in(client)
 
 
-def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture) -> None:
-    server = serve(api_keys=keys)
-    with server.client(api_key=ALICE) as client:
-        for number, content in enumerate((b"", b"[keys.alice", b'[keys.alice]\nsha256 = "no"\n'), start=1):
-            replace(keys, content)
-            eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
-            assert is_let_in(client)
-            assert caplog.records[-1].getMessage().endswith("The previous contents stay in use.")
-        write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is accepted again
-        eventually(lambda: not is_let_in(client))
-    assert len(caplog.records) == 3
-
-
 def test_a_file_that_everybody_can_read_is_warned_of(
     serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,3 +265,73 @@ def test_a_file_that_everybody_can_read_is_warned_of(
     serve(api_keys=keys, load=False)
     (record,) = caplog.records
     assert record.getMessage() == f"{keys} (API keys) can be read by every user of this machine; chmod o-r it."
+
+
+METADATA = (("x-api-key", BOB),)
+
+
+def send_file(server: InProcessServer) -> Reply:
+    body, content_type = form_of("a.txt", "station", {"target_language_code": "de"})
+    return call(server.http_url, "POST", "/v1/files", body=body, content_type=content_type, x_api_key=BOB)
+
+
+@pytest.mark.parametrize(
+    ("quotas", "problem", "status_of_deepl"),
+    [
+        (Quotas(requests_per_minute=1), "requests", 429),
+        (Quotas(tokens_per_minute=1), "tokens", 456),  # waiting for a second or two is no use
+        (Quotas(concurrent_calls=1), "1 calls in progress, and at most 1", 429),
+    ],
+    ids=["requests", "tokens", "concurrent"],
+)
+def test_what_is_used_up_is_used_up_on_every_api(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quotas: Quotas, problem: str, status_of_deepl: int
+) -> None:
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, quotas, bob=BOB), max_slots=1)
+    gate = Gate(server, monkeypatch)
+    with stub_of(server.address) as stub:
+        first = stub.Translate.future(request_of(distinct_texts(1)), timeout=patient(60), metadata=METADATA)
+        gate.wait()
+        if not quotas.concurrent_calls:
+            gate.open()
+            first.result()
+        replies = {name: send(server, name, "station", x_api_key=BOB) for name in FACES}
+        replies["files"] = send_file(server)
+        error = refused(stub.Translate, request_of(distinct_texts(1)), metadata=METADATA)
+        gate.open()
+        first.result()
+    for name, reply in replies.items():
+        assert reply.status == (status_of_deepl if name == "deepl" else 429), (name, reply.body)
+        assert 0 < int(reply.headers["retry-after"]) <= 120
+        assert "key bob has" in reply.body.decode()
+        assert problem in reply.body.decode()
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert problem in error.details()
+    assert detail_of(error, error_details_pb2.ErrorInfo).reason == "QUOTA"
+    assert 0 < retry_seconds(error) <= 120
+    assert server.metric("dragoman_key_refused_total", key="bob") == len(replies) + 1
+
+
+QUICK = ("/v2/usage", "/v2/languages", "/v2/glossaries", "/v1/models", "/language/translate/v2/languages")
+
+
+def test_who_has_used_up_the_tokens_may_ask_what_takes_none(serve: Serve, tmp_path: Path) -> None:
+    """Otherwise DeepL's clients could not find out, nor fetch the document that has used them up."""
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(tokens_per_minute=1), bob=BOB))
+    body, content_type = form_of("a.txt", "station", {"target_lang": "DE"})
+    upload = call(server.http_url, "POST", "/v2/document", body=body, content_type=content_type, x_api_key=BOB)
+    assert send(server, "deepl", "station", x_api_key=BOB).status == 456
+    usage = call(server.http_url, "GET", "/v2/usage", x_api_key=BOB).document
+    assert usage["character_count"] >= usage["character_limit"] == 1
+    for path in QUICK:
+        assert call(server.http_url, "GET", path, x_api_key=BOB).status == 200, path
+    key, path = {"document_key": upload.document["document_key"]}, f"/v2/document/{upload.document['document_id']}"
+    assert call(server.http_url, "POST", path, key, x_api_key=BOB).document["status"] == "done"
+    assert call(server.http_url, "POST", f"{path}/result", key, x_api_key=BOB).status == 200
+
+
+def test_what_takes_no_tokens_is_a_call(serve: Serve, tmp_path: Path) -> None:
+    keys = {f"of_{number}": new_key() for number in range(len(QUICK))}
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=1), **keys))
+    for path, key in zip(QUICK, keys.values(), strict=True):
+        assert [call(server.http_url, "GET", path, x_api_key=key).status for _ in range(2)] == [200, 429], path

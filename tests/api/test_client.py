@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
+from dragoman_client import AsyncClient, ClientError, NotSecure, Options, Tls
 from tests.certificates import Authority
 from tests.gate import Gate
 from tests.key_files import ALICE, write_keys
@@ -18,9 +18,9 @@ from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, Serve, d
 LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
 
 
-@pytest.fixture
-def slow(serve: Serve) -> InProcessServer:
-    return serve(max_slots=1, max_waiting=4000)  # room for two calls of one caller
+@pytest.fixture(scope="module")
+def slow(share: Serve) -> InProcessServer:
+    return share(max_slots=1, max_waiting=4000)  # room for two calls of one caller
 
 
 def num_running(server: InProcessServer) -> int:
@@ -102,63 +102,18 @@ def test_it_answers_as_the_synchronous_one(server: InProcessServer, run: Run) ->
         assert {event.model for event in own} == {models[0].name}
 
 
-def test_many_calls_run_at_once(server: InProcessServer, run: Run) -> None:
-    async def ask() -> list[Any]:
-        async with AsyncClient(server.address) as client:
-            return await asyncio.gather(*(client.translate([text], "en", "de") for text in distinct_texts(32)))
-
-    assert [len(translations) for translations in run(ask())] == [1] * 32
-
-
-def test_what_the_server_refuses_is_an_error_with_its_field(server: InProcessServer, run: Run) -> None:
-    async def ask() -> list[ClientError]:
-        found = []
-        async with AsyncClient(server.address) as client:
-            for call in (
-                client.translate(["Hello"], "en", "de", options=Options(beam_size=99)),
-                anext(client.stream(["Hello"], "en", "de", options=Options(beam_size=99))),
-                client.detect([]),
-            ):
-                with pytest.raises(ClientError) as raised:
-                    await call
-                found.append(raised.value)
-        return found
-
-    errors = run(ask())
-    assert [(error.code, error.field) for error in errors] == [
-        ("INVALID_ARGUMENT", "options.beam_size"),
-        ("INVALID_ARGUMENT", "options.beam_size"),
-        ("INVALID_ARGUMENT", "texts"),
-    ]
-    assert all(error.request_id for error in errors)
-
-
-def test_wrong_calls_are_refused_before_they_are_made(run: Run) -> None:
-    async def ask() -> None:
-        async with AsyncClient("127.0.0.1:1") as client:
-            with pytest.raises(TypeError, match="texts is 'Hello'"):
-                await client.translate("Hello", "en", "de")
-            with pytest.raises(TypeError, match="modle is not a keyword"):
-                client.stream(["Hello"], "en", "de", modle="m")  # type: ignore[call-arg]
-            with pytest.raises(TypeError, match="texts is 'Hello'"):
-                await client.detect("Hello")
-            with pytest.raises(NoServer, match=r"no server answers at 127\.0\.0\.1:1 "):
-                await client.models()
-
-    run(ask())
-
-
 def test_it_needs_an_event_loop() -> None:
     with pytest.raises(RuntimeError, match="create it inside a coroutine"):
         AsyncClient("127.0.0.1:1")
 
 
-def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+def test_a_task_that_is_cancelled_leaves_the_engine(
+    slow: InProcessServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(slow, monkeypatch)
 
     async def ask() -> None:
-        async with AsyncClient(server.address) as client:
+        async with AsyncClient(slow.address) as client:
             task = asyncio.create_task(client.translate(distinct_texts(500), "en", "de", options=LONG))
             await asyncio.to_thread(gate.wait)
             task.cancel()
@@ -167,31 +122,29 @@ def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monk
 
     run(ask())
     gate.open()
-    eventually(lambda: engine.snapshot().num_running == 0)
+    eventually(lambda: num_running(slow) == 0)
 
 
-def test_a_stream_of_asyncio_that_is_closed_leaves_the_engine(serve: Serve, run: Run) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine = server.server.models[0].engine
-
+def test_a_stream_of_asyncio_that_is_closed_leaves_the_engine(slow: InProcessServer, run: Run) -> None:
     async def ask() -> None:
         async with (
-            AsyncClient(server.address) as client,
+            AsyncClient(slow.address) as client,
             contextlib.aclosing(client.stream(distinct_texts(500), "en", "de", options=LONG)) as events,
         ):
             assert (await anext(events)).model
             await events.aclose()
-            await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running == 0)  # before the channel closes
+            await asyncio.to_thread(eventually, lambda: num_running(slow) == 0)  # before the channel closes
 
     run(ask())
 
 
-def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(max_slots=1, max_waiting=1000)
-    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+def test_closing_fails_the_calls_of_asyncio_under_way(
+    slow: InProcessServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(slow, monkeypatch)
 
     async def ask() -> list[Any]:
-        client = AsyncClient(server.address)
+        client = AsyncClient(slow.address)
 
         async def stream() -> list[Any]:
             return [event async for event in client.stream(distinct_texts(150), "en", "de", options=LONG)]
@@ -199,7 +152,7 @@ def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, mo
         calls = [client.translate(distinct_texts(150), "en", "de", options=LONG), stream()]
         tasks = [asyncio.create_task(call) for call in calls]
         await asyncio.to_thread(gate.wait)
-        await asyncio.to_thread(eventually, lambda: server.metric("dragoman_inflight_requests") == 2)
+        await asyncio.to_thread(eventually, lambda: slow.metric("dragoman_inflight_requests") == 2)
         await client.close()
         return list(await asyncio.gather(*tasks, return_exceptions=True))
 
@@ -207,7 +160,7 @@ def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, mo
         assert isinstance(outcome, ClientError)
         assert outcome.code == "CANCELLED"
     gate.open()
-    eventually(lambda: engine.snapshot().num_running == 0)
+    eventually(lambda: num_running(slow) == 0)
 
 
 def test_it_waits_for_room_as_long_as_it_is_patient(serve: Serve, run: Run) -> None:

@@ -4,16 +4,12 @@ import random
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from dragoman_client import Client, ClientError, MimeType, Options, StreamEvent, Term
-from service.engine.sequence import Sequence
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.api.http_faces import FACES, send
 from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import call
@@ -46,7 +42,7 @@ def client(server: InProcessServer) -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.full)])
 def test_it_is_what_two_calls_give_token_for_token(client: Client, count: int) -> None:
     texts = distinct_texts(count)
     pivoted = client.translate(texts, "fr", "de")
@@ -153,32 +149,6 @@ def test_a_call_that_is_cancelled_frees_both(server: InProcessServer, method: st
     assert seen_in_second > NUM_MOMENTS // 5, "some were cancelled while the second model was at work"
 
 
-def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessServer, client: Client) -> None:
-    texts = distinct_texts(500)
-    client.translate(distinct_texts(50), "fr", "de")  # so that both know how long they take
-    first, second = ({model.name: model.engine for model in server.server.models}[name] for name in ("fr-en", "tiny"))
-    tokens = server.server.models[0].tokenizer
-    options = replace(server.server.models[0].default_options, beam_size=4)  # longer than to plan the call
-    alike = [Sequence((*tokens.encode(text), 2), options, 0.0) for text in texts]
-    alone = [engine.check_alike(alike) for engine in (first, second)]
-    started = server.metric("dragoman_sentences_total", model="fr-en", outcome="ok")
-    with stub_of(server.address) as stub:
-        seconds = (max(alone) + sum(alone)) / 2  # enough for either, not for both
-        beams = pb.DecodingOptions(beam_size=4)
-        request = request_of(texts, **FRENCH_TO_GERMAN, options=beams)
-        with pytest.raises(grpc.RpcError, match="takes about") as refusal:
-            stub.Translate(request, timeout=seconds)
-        assert server.metric("dragoman_sentences_total", model="fr-en", outcome="ok") == started
-        assert server.is_idle()
-        accepted = stub.Translate.future(
-            request_of(texts, source_language_code="fr", target_language_code="en", options=beams), seconds
-        )
-        eventually(lambda: first.snapshot().num_running > 0)
-        accepted.cancel()
-    eventually(server.is_idle)
-    assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-
-
 def test_quotas_count_what_both_models_read_and_write(serve: Serve, models: Path, tmp_path: Path) -> None:
     server = serve(models=models, api_keys=write_keys(tmp_path, alice=ALICE))
     texts = distinct_texts(20)
@@ -224,11 +194,3 @@ def test_a_detected_language_may_need_one(client: Client) -> None:
     [found] = client.translate([text], "", "de")
     assert (found.detected_language_code, found.pivot_language_code) == ("fr", "en")
     assert found.text == client.translate([text], "fr", "de")[0].text
-
-
-def test_it_can_be_switched_off(serve: Serve, models: Path) -> None:
-    server = serve(models=models, pivot_language=("none",))
-    with server.client() as client:
-        with pytest.raises(ClientError, match="no model here translates from 'fr' into 'de'"):
-            client.translate(["Hello"], "fr", "de")
-        assert [model.pivoted_pairs for model in client.models()] == [(), ()]

@@ -216,12 +216,6 @@ def test_a_translation_begins_with_its_prefix(stub: Stub, prefix: str, beam_size
     assert free.text == ask(stub, "The red car is fast.", options=options)[0].text
 
 
-def test_a_prefix_of_unknown_characters_is_refused(stub: Stub) -> None:
-    error = refused(stub.Translate, request_of(["Hello.", "The red car."], target_prefixes=["Hallo", "Das 中国"]))
-    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.details().startswith("target_prefixes[1] has characters that en-de can't write")
-
-
 def test_the_guards_stop_loops_and_leave_normal_sentences_alone(stub: Stub) -> None:
     lines = (REPOSITORY / "checkpoints" / "en-de" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:150]
     sources = [line.split("\t")[0] for line in lines]
@@ -295,22 +289,6 @@ UNKNOWN = (
     *("\u6f22\u5b57", "\U0001f355", "\u00a35", "\u00a5100", "caf\u00e9"),
     *("\u041f\u0440\u0438\u0432\u0435\u0442", "\U0001f1e9\U0001f1ea", "20\u00b0"),
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I like \u6f22\u5b57 very much.", "Ich mag \u6f22\u5b57 sehr."),
-        ("I love \U0001f355 and \U0001f363.", "Ich liebe \U0001f355 und \U0001f363."),
-        ("It costs \u00a35.", "Es kostet \u00a35."),
-        ("I don\u2019t know.", "Ich wei\u00df nicht."),
-        ("\u6f22" * 131_072, "\u6f22" * 131_072),
-    ],
-)
-def test_characters_without_pieces_do_not_vanish(stub: Stub, text: str, expected: str) -> None:
-    (translation,) = ask(stub, text)
-    assert translation.text == expected
-    assert not any(segment.flags for segment in translation.segments)
 
 
 def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> None:

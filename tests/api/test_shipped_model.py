@@ -20,7 +20,6 @@ from tests.servers import REPOSITORY, ServerProcess
 
 MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
-TIMEOUT_SECONDS = patient(90.0)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +99,7 @@ def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
 
 def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pairs: list[tuple[str, str]]) -> None:
     """This need not hold for every sentence but for nearly all; otherwise scores or search are wrong."""
-    sources = [source for source, _ in pairs[:30]]
+    sources = [source for source, _ in pairs[:15]]
     with Client(server.address) as client:
         scores = [
             [
@@ -114,4 +113,4 @@ def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pa
     better = sum(
         beam is not None and greedy is not None and beam >= greedy - 1e-5 for greedy, beam in zip_longest(*scores)
     )
-    assert better >= 27
+    assert better >= 14

@@ -1,6 +1,8 @@
 """TLS and mTLS: who may connect, what rejected clients are told, and rotation without a failed call."""
 
+import http.client
 import ssl
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ import pytest
 from dragoman_client import Client, NotSecure, Tls
 from tests.callers import on_new_connections
 from tests.certificates import Authority, Pair, replace
-from tests.servers import InProcessServer, Serve, eventually
+from tests.http_caller import call
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +34,24 @@ def pair(authority: Authority) -> Pair:
 @pytest.fixture
 def server(serve: Serve, pair: Pair, tmp_path: Path) -> InProcessServer:
     certificate, key = pair.write(tmp_path)
-    return serve(tls_certificate=certificate, tls_key=key)
+    return serve(tls_certificate=certificate, tls_key=key, http_port=0)
 
 
-def served_certificate(server: InProcessServer) -> bytes:
-    """Return the certificate that a new connection is presented."""
-    return ssl.get_server_certificate(("127.0.0.1", server.server.port)).encode()
+def served_certificates(server: InProcessServer) -> set[bytes]:
+    """Return the certificates that new connections to the ports of callers are presented."""
+    ports = server.server.port, server.server.http_port
+    return {ssl.get_server_certificate(("127.0.0.1", port)).encode() for port in ports}
+
+
+def ask_over_https(server: InProcessServer, trusted: Path, own: tuple[Path, Path] | None = None) -> int:
+    """Make a call, with a certificate of one's own or none; return the status of the answer."""
+    context = ssl.create_default_context(cafile=trusted)
+    if own is not None:
+        context.load_cert_chain(*own)
+    netloc = f"localhost:{server.server.http_port}"
+    with closing(http.client.HTTPSConnection(netloc, timeout=TIMEOUT_SECONDS, context=context)) as connection:
+        connection.request("GET", "/v1/models")
+        return connection.getresponse().status
 
 
 def translate(client: Client) -> None:
@@ -47,6 +62,9 @@ def test_who_trusts_the_authority_is_served(server: InProcessServer, trusted: Pa
     with server.client(tls=Tls(trusted)) as client:
         translate(client)
         assert client.models()
+    assert ask_over_https(server, trusted) == 200
+    with pytest.raises((ConnectionError, http.client.BadStatusLine)):
+        call(server.http_url, "GET", "/v1/models")
     assert server.metric("dragoman_tls_certificate_not_after_seconds") == pair.not_after.timestamp()
 
 
@@ -96,7 +114,7 @@ def test_a_server_can_ask_clients_for_certificates(
     serve: Serve, authority: Authority, pair: Pair, trusted: Path, tmp_path: Path
 ) -> None:
     certificate, key = pair.write(tmp_path)
-    server = serve(tls_certificate=certificate, tls_key=key, tls_client_ca=trusted)
+    server = serve(tls_certificate=certificate, tls_key=key, tls_client_ca=trusted, http_port=0)
     good = authority.pair().write(tmp_path, "client")
     unknown = Authority("Somebody else").pair().write(tmp_path, "unknown")
     expired = authority.pair(ends_days=-0.5).write(tmp_path, "expired")
@@ -105,6 +123,10 @@ def test_a_server_can_ask_clients_for_certificates(
     for tls in (Tls(trusted), Tls(trusted, *unknown), Tls(trusted, *expired)):
         with server.client(tls=tls) as client, pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"):
             translate(client)
+    assert ask_over_https(server, trusted, good) == 200
+    for own in (None, unknown):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask_over_https(server, trusted, own)
     new = Authority("The next authority")
     replace(trusted, new.certificate)  # which signs clients from now on
     theirs = new.pair().write(tmp_path, "new-client")
@@ -134,7 +156,7 @@ def test_rotation_under_load_fails_no_call(
             for number in range(num_rotations):
                 fresh = authority.pair(ends_days=2 + number)
                 fresh.write(tmp_path)
-                eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
+                eventually(lambda fresh=fresh: served_certificates(server) == {fresh.certificate})  # type: ignore[misc]
                 callers.wait_for_more(2)
                 assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
         assert callers.failures == []

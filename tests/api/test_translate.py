@@ -1,14 +1,25 @@
-"""Translate and ListModels as a caller sees them, and documents: all between sentences is kept."""
+"""Translate and ListModels as a caller sees them: order, options in every way to ask, and what is between sentences."""
 
-import math
+import shutil
+from pathlib import Path
 from typing import Any
 
+import grpc
+import onnx
 import pytest
+from click.testing import CliRunner
 
+from dragoman_client import Client, Options
+from service.bundle import graph_io
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import Manifest
+from service.cli.main import dragoman
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.grpc_calls import request_of
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.grpc_calls import infer_request, refused, request_of, stub_of
 from tests.patience import patient
+from tests.servers import InProcessServer
 from tests.tiny_bundle import MAX_OUTPUT_TOKENS, MAX_SOURCE_TOKENS
 
 TEXTS = ["Where is the train station?", "Hello", "Save the file.", "keys", "window?"]
@@ -26,46 +37,6 @@ def test_every_text_gets_its_own_translation_in_order(stub: pb_grpc.TranslationS
     assert len({translation.text for translation in together}) == len(TEXTS)
 
 
-def test_a_translation_says_how_it_came_about(stub: pb_grpc.TranslationServiceStub) -> None:
-    response = ask(stub, ["Hello"])
-    (translation,) = response.translations
-    assert response.model == "tiny"
-    assert translation.finish_reason == pb.FINISH_REASON_RATIO  # this model never ends a sentence
-    assert translation.num_source_tokens > 1
-    (hypothesis,) = translation.hypotheses
-    assert hypothesis.text == translation.text
-    assert 0 < hypothesis.num_tokens <= MAX_OUTPUT_TOKENS
-    assert not hypothesis.HasField("score")
-
-
-def test_what_is_empty_comes_back_unchanged_and_in_its_place(stub: pb_grpc.TranslationServiceStub) -> None:
-    empty = ["", " ", "\t\n", "\u3000"]
-    texts = [empty[0], "Hello", empty[1], empty[2], "keys", empty[3]]
-    translations = ask(stub, texts).translations
-    assert [translations[index].text for index in (0, 2, 3, 5)] == empty
-    assert [translations[index].num_source_tokens for index in (0, 2, 3, 5)] == [0] * 4
-    assert [translations[index].finish_reason for index in (0, 2, 3, 5)] == [pb.FINISH_REASON_STOP] * 4
-    assert translations[1] == ask(stub, ["Hello"]).translations[0]
-    assert translations[4] == ask(stub, ["keys"]).translations[0]
-
-
-def test_beams_give_ranked_hypotheses_with_scores(stub: pb_grpc.TranslationServiceStub) -> None:
-    options = pb.DecodingOptions(beam_size=4, num_hypotheses=3, return_scores=True, max_output_tokens=8)
-    (translation,) = ask(stub, ["Hello"], options).translations
-    scores = [hypothesis.score for hypothesis in translation.hypotheses]
-    assert len(scores) == 3
-    assert scores == sorted(scores, reverse=True)
-    assert all(math.isfinite(score) and score < 0 for score in scores)
-    assert len({hypothesis.text for hypothesis in translation.hypotheses}) == 3
-    assert translation.text == translation.hypotheses[0].text
-
-
-def test_1024_texts_are_allowed(stub: pb_grpc.TranslationServiceStub) -> None:
-    translations = ask(stub, ["Hello"] * 1024, pb.DecodingOptions(max_output_tokens=1)).translations
-    assert len(translations) == 1024
-    assert len({translation.text for translation in translations}) == 1
-
-
 @pytest.mark.plain
 def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
     (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
@@ -77,30 +48,6 @@ def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) ->
     assert {field.name for field, _ in model.default_options.ListFields()} == names - {"seed"}
     assert model.default_options.beam_size == 1
     assert (model.default_options.max_repeats, model.default_options.max_length_ratio) == (10, 3.0)
-
-
-def test_the_same_seed_draws_the_same_samples_in_any_company(stub: pb_grpc.TranslationServiceStub) -> None:
-    options = pb.DecodingOptions(temperature=1.5, num_hypotheses=4, seed=3, max_output_tokens=20)
-
-    def samples(texts: list[str], seed: int = 3) -> list[str]:
-        options.seed = seed
-        return [hypothesis.text for hypothesis in ask(stub, texts, options).translations[0].hypotheses]
-
-    alone = samples(["keys"])
-    assert len(set(alone)) == 4
-    assert samples(["keys", "Hello", "Save the file."]) == alone
-    assert samples(["keys"], seed=4) != alone
-    options.ClearField("seed")
-    by_chance = [ask(stub, ["keys"], options).translations[0].text for _ in range(4)]
-    assert len(set(by_chance)) > 1
-
-
-def test_a_sample_of_the_best_token_only_is_greedy_search(stub: pb_grpc.TranslationServiceStub) -> None:
-    (greedy,) = ask(stub, ["Hello"], pb.DecodingOptions(max_output_tokens=20, return_scores=True)).translations
-    sampled_options = pb.DecodingOptions(max_output_tokens=20, return_scores=True, temperature=1.0, top_k=1)
-    (sampled,) = ask(stub, ["Hello"], sampled_options).translations
-    assert sampled.text == greedy.text
-    assert sampled.hypotheses[0].score == pytest.approx(greedy.hypotheses[0].score, rel=1e-5)
 
 
 DOCUMENT = (
@@ -172,8 +119,63 @@ def test_every_segment_says_how_it_ended(stub: Stub) -> None:
     assert reasons(max_repeats=1, max_length_ratio=0) == ["REPETITION", "REPETITION"]
 
 
-def test_a_segment_that_was_not_read_ended_by_itself(stub: Stub) -> None:
-    (translation,) = translated(stub, "12 https://example.org/a {x}")
-    assert translation.text == "12 https://example.org/a {x}"
-    assert translation.finish_reason == pb.FINISH_REASON_STOP
-    assert translation.num_source_tokens == 0
+CHANGING: dict[str, dict[str, float]] = {
+    "all, in beams": {"repetition_penalty": 1.3, "no_repeat_ngram_size": 3, "min_output_tokens": 20, "beam_size": 4},
+    "all, in samples": {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "temperature": 1.2, "seed": 5},
+}
+
+
+def texts_of(response: pb.TranslateResponse) -> list[str]:
+    return [translation.text for translation in response.translations]
+
+
+@pytest.mark.parametrize("asked", CHANGING.values(), ids=CHANGING)
+def test_every_way_to_ask_gives_the_same(
+    server: InProcessServer, stub: pb_grpc.TranslationServiceStub, asked: dict[str, float]
+) -> None:
+    expected = texts_of(ask(stub, TEXTS, pb.DecodingOptions(**asked)))  # type: ignore[arg-type]
+    assert expected != texts_of(ask(stub, TEXTS))
+    assert [texts_of(ask(stub, [text], pb.DecodingOptions(**asked)))[0] for text in TEXTS] == expected  # type: ignore[arg-type]
+    with Client(server.address) as client:
+        assert [each.text for each in client.translate(TEXTS, "en", "de", options=Options(**asked))] == expected  # type: ignore[arg-type]
+    infer = infer_request(*TEXTS)
+    for name, value in asked.items():
+        kind = "double_param" if isinstance(value, float) else "int64_param"
+        setattr(infer.parameters[name], kind, value)
+    with grpc.insecure_channel(server.address) as channel:
+        answer = kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer(infer, timeout=patient(30))
+    (translations,) = (output for output in answer.outputs if output.name == "translation")
+    assert [text.decode() for text in translations.contents.bytes_contents] == expected
+    flags = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    command = ["translate", "--server", server.address, "--from", "en", "--to", "de", *flags]
+    assert CliRunner().invoke(dragoman, [*command, *TEXTS]).output.splitlines() == expected
+
+
+@pytest.fixture
+def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
+    """A server of a bundle that was exported before graphs returned logits."""
+    bundle = shutil.copytree(tiny_models / "tiny" / "1", tmp_path / "models" / "tiny" / "1")
+    manifest = Manifest.load(bundle)
+    graph = onnx.load(bundle / manifest.graphs.decoder_step)
+    kept = [output for output in graph.graph.output if output.name not in graph_io.SCORE_OUTPUTS]
+    del graph.graph.output[:]
+    graph.graph.output.extend(kept)
+    onnx.save(graph, bundle / manifest.graphs.decoder_step)
+    manifest.checksums[manifest.graphs.decoder_step] = file_sha256(bundle / manifest.graphs.decoder_step)
+    manifest.save(bundle)
+    server: InProcessServer = serve(models=tmp_path / "models")
+    return server
+
+
+@pytest.mark.plain
+def test_a_bundle_without_logits_serves_everything_else(
+    old: InProcessServer, stub: pb_grpc.TranslationServiceStub
+) -> None:
+    with stub_of(old.address) as own:
+        for options in (pb.DecodingOptions(), pb.DecodingOptions(beam_size=3, repetition_penalty=1.0)):
+            assert texts_of(ask(own, TEXTS, options)) == texts_of(ask(stub, TEXTS, options))
+        error = refused(own.Translate, request_of(TEXTS, options=pb.DecodingOptions(min_output_tokens=3)))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    details = error.details()
+    assert details.startswith("options.min_output_tokens is 3, which needs all scores")
+    assert "export the bundle again" in details

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest, TooMany
 from service.faces.grpc.json_messages import message_from_json, message_of
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.bodies import from_json
 from service.faces.json_text import MAX_VALUES, check_json, looks_like_json, shown_as_json
 from service.faces.libretranslate.messages import TranslateBody, texts_of
 
+Asked = pb.TranslateTextRequest
 ASKED = '{"q": ["a", "grüß"], "target": "de"}'
 
 
@@ -34,13 +34,13 @@ def test_the_first_byte_that_is_not_utf_8_is_named() -> None:
 def test_a_byte_order_mark_is_ignored() -> None:
     assert from_json(b"\xef\xbb\xbf" + ASKED.encode(), dict) == json.loads(ASKED)
     contents = b'\xef\xbb\xbf{"contents": ["a"]}'
-    assert message_from_json(contents, google.TranslateTextRequest).contents == ["a"]
+    assert message_from_json(contents, Asked).contents == ["a"]
 
 
 @pytest.mark.parametrize("half", [r"\ud83d", r"\uDE00", r"\ud83d\ud83d\ude00", r"\ud83d \ude00"])
 def test_half_an_emoji_is_told_with_its_place(half: str) -> None:
     for body in (rf'{{"contents": ["secret", "a {half}"]}}', rf'{{"contents": {{"x": "a {half}"}}, "q": "secret"}}'):
-        for read in (lambda raw: from_json(raw, dict), lambda raw: message_from_json(raw, google.TranslateTextRequest)):
+        for read in (lambda raw: from_json(raw, dict), lambda raw: message_from_json(raw, Asked)):
             with pytest.raises(InvalidRequest, match=r"^contents[\[.]\S+ has half of a surrogate pair, .ud") as told:
                 read(body.encode())
             assert "secret" not in str(told.value)
@@ -56,7 +56,7 @@ def test_an_item_that_is_no_text_is_told_in_json_s_words(wrong: str, said: str) 
         texts_of(from_json(f'{{"q": ["secret", {wrong}], "target": "de"}}'.encode(), TranslateBody).q)
     assert str(told.value) == f"q[1] is {said}; allowed is a text."
     with pytest.raises(InvalidRequest) as told:
-        message_from_json(f'{{"contents": ["secret", {wrong}]}}'.encode(), google.TranslateTextRequest)
+        message_from_json(f'{{"contents": ["secret", {wrong}]}}'.encode(), Asked)
     assert str(told.value) == f"contents[1] is {said}; allowed is a string."
 
 
@@ -73,7 +73,7 @@ def test_an_item_that_is_no_text_is_told_in_json_s_words(wrong: str, said: str) 
 )
 def test_a_field_of_a_message_of_another_kind_is_named(body: bytes, problem: str) -> None:
     with pytest.raises(InvalidRequest) as told:
-        message_from_json(body, google.TranslateTextRequest)
+        message_from_json(body, Asked)
     assert str(told.value) == problem
 
 
@@ -131,9 +131,6 @@ def test_counting_takes_milliseconds(body: bytes) -> None:
     with contextlib.suppress(TooMany):
         check_json(body)
     assert time.thread_time() - began < 0.1
-
-
-Asked = pb.TranslateTextRequest
 
 
 @pytest.mark.parametrize(

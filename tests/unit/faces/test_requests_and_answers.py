@@ -5,11 +5,14 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import urlencode
 
 import pytest
 
 from service.bundle.manifest_parts import Limits
 from service.domain.call import Call, begin_call
+from service.domain.errors import ServiceError
+from service.domain.options import OPTIONS as ALL_OPTIONS
 from service.domain.options import RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
@@ -109,13 +112,13 @@ def routes_of(recorder: Recorder) -> Routes:
     return Routes(route for face in faces for route in face.routes())
 
 
-async def answered(routes: Routes, path: str, asked: Any) -> Any:
+async def answered(routes: Routes, path: str, asked: Any, query: str = "", kind: str = "application/json") -> Any:
     """Return what the API of this path answers."""
     found = routes.find(path)
     assert found is not None
     begin_call(Call("m"))
-    body = json.dumps(asked).encode()
-    request = HttpRequest("POST", path, {"content-type": "application/json"}, body, parts=found.parts)
+    body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
+    request = HttpRequest("POST", path, {"content-type": kind}, body, query, found.parts)
     answer: Any = await found.by_method["POST"].handle(request)
     return json.loads(answer.body)
 
@@ -128,12 +131,29 @@ def tensor(*data: str) -> dict[str, Any]:
     return {"name": "text", "datatype": "BYTES", "shape": [len(data)], "data": data}
 
 
+OPTIONS: dict[str, Any] = {
+    "beam_size": 4,
+    "length_penalty": 1,
+    "max_output_tokens": 9,
+    "temperature": 0.5,
+    "top_k": 7,
+    "top_p": 0.25,
+    "seed": 3,
+    "max_length_ratio": 2.5,
+    "max_repeats": 4,
+    "repetition_penalty": 1.5,
+    "no_repeat_ngram_size": 3,
+    "min_output_tokens": 2,
+    "check_numbers": False,
+}
+MORE_OPTIONS = {"num_hypotheses": 2, "return_scores": True}
+assert {*OPTIONS, *MORE_OPTIONS} == set(ALL_OPTIONS)
 EVERYTHING = request(
     "a",
     "b",
     model="tiny",
     model_version="1",
-    options=RequestedOptions(beam_size=2, length_penalty=0.0, return_scores=False),
+    options=RequestedOptions(**OPTIONS, **MORE_OPTIONS),
     priority=Priority.HIGH,
     mime_type=MimeType.HTML,
     split_sentences=SplitSentences.NO_NEWLINES,
@@ -181,7 +201,7 @@ TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
             "texts": ["a", "b"],
             "model": "tiny",
             "model_version": "1",
-            "options": {"beam_size": 2, "length_penalty": 0.0, "return_scores": False},
+            "options": OPTIONS | MORE_OPTIONS,
             "mime_type": "text/html",
             "priority": "high",
             "split_sentences": "no_newlines",
@@ -299,13 +319,28 @@ TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
     (
         "kserve",
         "/v2/models/tiny/infer",
-        {"id": "7", "inputs": [tensor("a")], "parameters": {"beam_size": 2, "strict": True, "priority": 1}},
-        [request("a", model="tiny", options=RequestedOptions(beam_size=2), is_strict=True, priority=Priority.HIGH)],
+        {
+            "id": "7",
+            "inputs": [tensor("ä")],
+            "outputs": [{"name": "score"}, {"name": "translation"}, {"name": "finish_reason"}],
+            "parameters": {**OPTIONS, "strict": True, "priority": 1, "mime_type": "text/html", "left_out": None},
+        },
+        [
+            request(
+                "ä",
+                model="tiny",
+                options=RequestedOptions(**OPTIONS, return_scores=True),
+                is_strict=True,
+                priority=Priority.HIGH,
+                mime_type=MimeType.HTML,
+            )
+        ],
         {
             "id": "7",
             "model_name": "tiny",
             "model_version": "1",
             "outputs": [
+                {"name": "score", "datatype": "FP32", "shape": [1], "data": [-0.5]},
                 {"name": "translation", "datatype": "BYTES", "shape": [1], "data": ["XY"]},
                 {"name": "finish_reason", "datatype": "BYTES", "shape": [1], "data": ["length"]},
             ],
@@ -322,6 +357,43 @@ def test_what_is_asked_and_answered(path: str, asked: Any, requests: list[Transl
     assert asyncio.run(answered(routes_of(recorder), path, asked)) == answer
     assert [replace(each, deadline_seconds=None) for each in recorder.requests] == requests
     assert all(each.deadline_seconds for each in recorder.requests)
+
+
+FORM = "application/x-www-form-urlencoded"
+# APIs that take forms: the fields that have no texts, and the one that has.
+FORMS = {
+    "/v2/translate": ({"source_lang": "EN", "target_lang": "DE", "auth_key": "k"}, "text"),
+    "/translate": ({"source": "en", "target": "de", "api_key": "k"}, "q"),
+    "/language/translate/v2": ({"source": "en", "target": "de", "format": "text", "key": "k"}, "q"),
+}
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_forms_queries_and_json_mean_the_same(path: str) -> None:
+    recorder, (others, name) = Recorder(), FORMS[path]
+    routes, both, rest = routes_of(recorder), [(name, "a b"), (name, "ü")], [*others.items()]
+    whole = urlencode([*both, *rest])
+    document = {**others, name: ["a b", "ü"]}
+    document.pop("key", None)  # which Google's APIs have in queries and forms only
+    sent = [
+        (FORM, whole.encode(), ""),
+        (FORM, urlencode([(f"{name}[]", text) for _, text in both] + rest).encode(), ""),
+        (FORM, urlencode([(f"{name}[{at}]", text) for at, (_, text) in enumerate(both)] + rest).encode(), ""),
+        (FORM, b"", whole),
+        (FORM, urlencode(rest).encode(), urlencode(both)),
+        (FORM, json.dumps(document).encode(), ""),  # as `curl -d` sends it
+        ("text/json; charset=utf-8", json.dumps(document).encode(), ""),
+    ]
+    for kind, body, query in sent:
+        asyncio.run(answered(routes, path, body, query, kind))
+    asyncio.run(answered(routes, path, json.dumps({**document, name: "a b"}).encode()))
+    [first, *others_asked, alone] = [each.texts for each in recorder.requests]
+    assert first == ("a b", "ü")
+    assert others_asked == [first] * (len(sent) - 1)
+    assert alone == ("a b",)
+    assert {(each.source_language_code.lower(), each.target_language_code.lower()) for each in recorder.requests} == {
+        ("en", "de")
+    }
 
 
 async def answered_over_grpc(recorder: Recorder, asked: Any) -> Any:
@@ -355,20 +427,6 @@ IN_OWN: dict[str, Any] = {
     ],
 }
 IN_GOOGLE: dict[str, Any] = {"translated_text": "XY", "detected_language_code": "en"}
-OPTIONS: dict[str, Any] = {
-    "beam_size": 4,
-    "length_penalty": 1,
-    "max_output_tokens": 9,
-    "temperature": 0.5,
-    "top_k": 7,
-    "top_p": 0.25,
-    "seed": 3,
-    "max_length_ratio": 2.5,
-    "max_repeats": 4,
-    "repetition_penalty": 1.5,
-    "no_repeat_ngram_size": 3,
-    "min_output_tokens": 2,
-}
 PAIR: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
 
@@ -401,7 +459,7 @@ OVER_GRPC: list[tuple[str, Any, list[TranslationRequest], Any]] = [
             **PAIR,
             model="tiny",
             model_version="1",
-            options={**OPTIONS, "num_hypotheses": 2, "return_scores": True},
+            options=OPTIONS | MORE_OPTIONS,
             mime_type="text/html",
             priority=own_pb.PRIORITY_HIGH,
             split_sentences=own_pb.SPLIT_SENTENCES_NO_NEWLINES,
@@ -415,7 +473,7 @@ OVER_GRPC: list[tuple[str, Any, list[TranslationRequest], Any]] = [
             keep_other_languages=True,
             labels={"b": "2", "a": "1"},
         ),
-        [replace(EVERYTHING, options=RequestedOptions(**OPTIONS, num_hypotheses=2, return_scores=True))],
+        [EVERYTHING],
         own_pb.TranslateResponse(translations=[IN_OWN] * 2, model="tiny", model_version="1"),
     ),
     (
@@ -491,14 +549,85 @@ def test_what_is_asked_and_answered_over_grpc(asked: Any, requests: list[Transla
     assert all(each.deadline_seconds for each in recorder.requests)
 
 
-def test_a_chat_is_a_translation_of_its_last_message() -> None:
+PARTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "options"),
+    [
+        ({"n": 2, "max_tokens": 9}, "a", {"num_hypotheses": 2, "max_output_tokens": 9}),
+        ({"max_completion_tokens": 8, "max_tokens": 9}, "a", {"max_output_tokens": 8}),
+        ({"max_tokens": 4096, "temperature": 0.7, "user": "u", "stop": None}, PARTS, {}),
+    ],
+)
+def test_a_chat_is_a_translation_of_its_last_message(asked: Any, text: Any, options: dict[str, Any]) -> None:
     recorder = Recorder()
-    turns = [{"role": "user", "content": "no"}, {"role": "user", "content": "a"}, {"role": "assistant", "content": ""}]
-    asked = {"model": "en-de", "messages": turns, "n": 2, "max_tokens": 9}
+    turns = [{"role": "user", "content": "no"}, {"role": "user", "content": text}, {"role": "assistant", "content": ""}]
+    asked = {"model": "dragoman/en-de", "messages": turns, **asked}
     answer = asyncio.run(answered(routes_of(recorder), "/v1/chat/completions", asked))
     [found] = recorder.requests
-    options = RequestedOptions(num_hypotheses=2, max_output_tokens=9)
-    assert replace(found, deadline_seconds=None) == request("a", options=options)
-    assert [each["message"]["content"] for each in answer["choices"]] == ["XY", "Z"]
+    expected = request("a" if text == "a" else "a\nb", options=RequestedOptions(**options))
+    assert replace(found, deadline_seconds=None) == expected
+    assert (answer["object"], answer["model"]) == ("chat.completion", "dragoman/en-de")
+    assert [each["message"] for each in answer["choices"]] == [
+        {"role": "assistant", "content": content} for content in ("XY", "Z")
+    ]
     assert [each["finish_reason"] for each in answer["choices"]] == ["length", "stop"]
     assert answer["usage"] == {"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}
+
+
+CHAT = {"model": "en-de", "messages": [{"role": "user", "content": "a"}]}
+IN_GOOGLES_V2 = {"q": "a", "target": "de"}
+INFER = "/v2/models/tiny/infer"
+# What an API refuses before anything is translated: where, what is asked, the status, and words of the answer.
+REFUSED: list[tuple[str, Any, int, str]] = [
+    ("/v1/translate", b'{"texts": ["a", 1], "target_language_code": "de"}', 400, '"field":"texts[1]","allowed":"a str'),
+    ("/v1/translate", b'{"text": "a", "target_language_code": "de", "deadline": NaN}', 400, '"field":"deadline"'),
+    ("/v1/translate", b'{"text": "\\ud800", "target_language_code": "de"}', 400, '"field":"text"'),
+    ("/v1/translate", {"text": "a", "target_language_code": "de", "options": {"seed": "2"}}, 400, '"options.seed"'),
+    ("/v1/translate", {**V1_ASKED, "texts": ["a"] * 1025}, 400, "allowed are 1024"),
+    ("/v1/chat/completions", {**CHAT, "model": "gpt-4o"}, 404, '"param":"model","code":"model_not_found"'),
+    ("/v1/chat/completions", {**CHAT, "messages": []}, 400, '"param":"messages","code":"invalid_argument"'),
+    (
+        "/v1/chat/completions",
+        {**CHAT, "messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        400,
+        '"type":"invalid_request_error","param":"messages[0].content[0]","code":"invalid_argument"',
+    ),
+    ("/v1/chat/completions", {**CHAT, "n": 2, "stream": True}, 400, '"param":"n","code":"unimplemented"'),
+    ("/v1/chat/completions", {**CHAT, "tools": [{}]}, 400, '"param":"tools","code":"unimplemented"'),
+    (
+        "/language/translate/v2",
+        {**IN_GOOGLES_V2, "q": ["a"] * 1025},
+        400,
+        '"locationType":"parameter","location":"q"',
+    ),
+    ("/language/translate/v2", {**IN_GOOGLES_V2, "cid": "c"}, 501, '"reason":"notImplemented"'),
+    (f"/v3/{PARENT}:translateText", {"contents": ["a"] * 1025}, 400, '"field":"contents"'),
+    (f"/v3/{PARENT}:translateText?alt=proto", {"contents": ["a"]}, 400, '"field":"alt"'),
+    (f"/v3/{PARENT}:translateText", {"contents": []}, 400, '"field":"contents"'),
+    ("/v3/projects/a%2Fb/locations/l:translateText", {"contents": ["a"]}, 400, '"field":"parent"'),
+    ("/suggest", {}, 403, "suggestions are disabled on this server"),
+    (INFER, {"inputs": [tensor("a")], "tone": "b"}, 400, "tone is unknown"),
+    (INFER, {"inputs": [tensor("a")], "parameters": {"beam_size": 0}}, 400, "'beam_size' is 0"),
+    ("/v2/repository/other/index", {}, 501, "'other'"),
+    ("/v2/repository/models/tiny/load", {"parameters": {"config": "{}"}}, 501, "'config'"),
+    ("/v2/models/tiny/versions/1/generate_stream", {"text_input": "a"}, 501, "generate"),
+    ("/v2/logging", {}, 501, "--log-level"),
+    ("/v2/trace/setting", {}, 501, "tracing"),
+    ("/v2/systemsharedmemory/unregister", {}, 501, "shared memory is not supported"),
+]
+
+
+@pytest.mark.parametrize(("url", "asked", "status", "words"), REFUSED)
+def test_what_is_refused(url: str, asked: Any, status: int, words: str) -> None:
+    path, _, query = url.partition("?")
+    recorder = Recorder()
+    routes = routes_of(recorder)
+    with pytest.raises(ServiceError) as raised:
+        asyncio.run(answered(routes, path, asked, query))
+    found = routes.find(path)
+    assert found is not None
+    answer = found.by_method["POST"].failure(raised.value, Call("m"))
+    assert (answer.status, recorder.requests) == (status, [])
+    assert words in answer.body.decode()

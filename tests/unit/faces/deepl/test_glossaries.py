@@ -8,7 +8,6 @@ import pytest
 from service.domain.errors import InvalidRequest, NotFound
 from service.faces.deepl import glossaries as deepl
 from service.faces.http.bodies import checked
-from service.faces.http.languages import ListedLanguage
 from service.text.glossary import Glossaries
 from tests.unit.text.test_glossary import write
 
@@ -64,13 +63,3 @@ def test_languages_of_a_dictionary() -> None:
     ):
         with pytest.raises(InvalidRequest, match=message):
             pair(source, target)
-
-
-def test_pairs_of_the_served_languages() -> None:
-    languages = [ListedLanguage("en", "English", ["de", "zh-Hant"]), ListedLanguage("de", "German", [])]
-    assert deepl.pairs_document(languages) == {
-        "supported_languages": [
-            {"source_lang": "en", "target_lang": "de"},
-            {"source_lang": "en", "target_lang": "zh-hant"},
-        ]
-    }

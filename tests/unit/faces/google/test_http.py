@@ -1,14 +1,19 @@
-"""Cloud Translation v3 over HTTP: paths, queries and bodies as requests, parameters of all of Google's APIs."""
+"""Cloud Translation over HTTP: v3's paths, queries and bodies as requests, v2's parameters, and those of both."""
+
+from typing import cast
 
 import pytest
 
-from service.domain.errors import InvalidRequest
-from service.faces.google.http import message_from
+from service.domain.errors import InvalidRequest, Unimplemented
+from service.faces.google import v2
+from service.faces.google.http import Google, message_from
 from service.faces.google.methods import REQUESTS
-from service.faces.google.parameters import KEY, own_fields
-from service.faces.google.rules import RULES, Rule
+from service.faces.google.parameters import own_fields
+from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
+from service.faces.http.routes import Routes
+from service.translation.translator import Translator
 
 PARTS = {"part0": "p", "part1": "l"}
 PARENT = "projects/p/locations/l"
@@ -104,6 +109,18 @@ def test_a_path_goes_on_after_its_field() -> None:
     assert not Rule("GET", rule.template, rule.name).has_body
 
 
+ROUTES = Routes(Google(cast(Translator, None), 60.0).routes())
+
+
+@pytest.mark.parametrize("rule", UNSUPPORTED_RULES, ids=lambda rule: f"{rule.method} {rule.template}")
+async def test_every_other_method_says_what_there_is_instead(rule: Rule) -> None:
+    path = rule.path.format_map({f"part{number}": f"x{number}" for number in range(5)})
+    found = ROUTES.find(path)
+    assert found is not None
+    with pytest.raises(Unimplemented, match=f"^{rule.name} is not supported by this server; "):
+        await found.by_method[rule.method].handle(HttpRequest(rule.method, path, {}, parts=found.parts))
+
+
 def test_they_are_no_fields_of_a_request() -> None:
     general = [("key", "k"), ("$.xgafv", "2"), ("prettyPrint", "false"), ("$prettyPrint", "0"), ("quotaUser", "u")]
     general += [("alt", "json"), ("$alt", "json;enum-encoding=int")]
@@ -119,7 +136,40 @@ def test_answers_are_json_only(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "key"), [("q=a", ""), ("q=key&key=a%20b", "a b"), ("$key=c", "c"), ("a=b&%24.key=c", "c"), ("akey=c", "")]
+    ("request_", "field", "word"),
+    [
+        (posted(b'{"target": "de"}'), "q", "missing"),
+        (posted(b'{"q": ["a", 1], "target": "de"}'), "q[1]", "a string"),
+        (posted(b'{"q": null, "target": "de"}'), "q", "a list"),
+        (posted(b'{"q": "a", "target": "de", "format": "rtf"}'), "format", "'html' or 'text'"),
+        (posted(b'{"q": "a", "target": "de", "tone": 1}'), "tone", "unknown"),
+        (posted(b'{"q": "a", "target": "de"}', query="target=fr"), "target", "twice"),
+        (got("q=a&target=de&target=fr"), "target", "twice"),
+        (got("q=a&target=de&alt=jsonp"), "alt", "json"),
+        (got("q=%FF&target=de"), "", "UTF-8"),
+        (posted(b"q=%FF&target=de", content_type="application/x-www-form-urlencoded"), "", "UTF-8"),
+        (posted(b"<q>a</q>", content_type="text/xml"), "", "application/json"),
+    ],
 )
-def test_a_key_in_the_query(query: str, key: str) -> None:
-    assert KEY.find(HttpRequest("GET", "/", {}, query=query)) == key
+def test_what_is_wrong_with_v2_s_parameters_is_named(request_: HttpRequest, field: str, word: str) -> None:
+    with pytest.raises(InvalidRequest, match=word) as raised:
+        v2.parameters_in(request_, v2.TranslateParameters)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (None, ""),
+        ("nmt", ""),
+        ("base", ""),
+        ("tiny", "tiny"),
+        ("projects/p/locations/l/models/tiny", "tiny"),
+        ("projects/p/models/general/nmt", ""),
+    ],
+)
+def test_models_of_v2(model: str | None, name: str) -> None:
+    assert v2.model_of(model) == name
+    with pytest.raises(InvalidRequest) as raised:
+        v2.model_of("projects/p/glossaries/x")
+    assert raised.value.field == "model"

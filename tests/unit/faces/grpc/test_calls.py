@@ -43,15 +43,12 @@ class Busy:
         return None if priority in self.welcome else Overloaded("full.", 0.5)
 
 
-def call(
-    method: str, *welcome: Priority, priority: int = 0, body: bytes | None = None
-) -> tuple[Any, Metrics, RecentErrors]:
+def call(method: str, *welcome: Priority, priority: int = 0) -> tuple[Any, Metrics, RecentErrors]:
     """Make a call; return its answer or error."""
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
     pipeline = CallPipeline(metrics, observer, Busy(*welcome).overload)
-    message = pb.TranslateRequest(priority=priority).SerializeToString() if body is None else body  # type: ignore[arg-type]
-    context = Context(message)
+    context = Context(pb.TranslateRequest(priority=priority).SerializeToString())  # type: ignore[arg-type]
 
     async def answer(request: bytes, context: Any) -> str:
         return "answered"
@@ -81,28 +78,19 @@ def test_a_call_is_refused_with_its_id_and_a_hint_and_counted(method: str) -> No
     assert (error.request_id, error.code) == ("mine", "RESOURCE_EXHAUSTED")
 
 
-@pytest.mark.parametrize("method", [OWN, GOOGLE, OTHER])
-def test_a_server_with_room_lets_everybody_in(method: str) -> None:
-    assert call(method, *Priority)[0] == "answered"
-
-
-def test_a_call_of_high_priority_may_still_be_let_in() -> None:
-    assert call(OWN, Priority.HIGH, priority=pb.PRIORITY_HIGH)[0] == "answered"
-    assert call(OWN, Priority.HIGH, priority=pb.PRIORITY_LOW)[0] != "answered"
-    assert call(OWN, priority=pb.PRIORITY_HIGH)[0] != "answered"
-
-
-def test_a_body_that_is_no_message_is_refused_as_anywhere(caplog: pytest.LogCaptureFixture) -> None:
-    (code, message, _), metrics, errors = call(OWN, body=b"\xff\xff\xff")
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert message.startswith("the request is not a valid message of this method")
-    text = metrics.render()[0].decode()
-    assert (
-        'dragoman_requests_total{code="INVALID_ARGUMENT",method="dragoman.v1.TranslationService/Translate"} 1.0' in text
-    )
-    assert 'dragoman_rejected_total{reason="invalid"} 1.0' in text
-    assert len(errors.latest()) == 1
-    assert not caplog.records
+@pytest.mark.parametrize(
+    ("method", "welcome", "priority", "is_let_in"),
+    [
+        (OWN, [*Priority], pb.PRIORITY_UNSPECIFIED, True),
+        (GOOGLE, [*Priority], pb.PRIORITY_UNSPECIFIED, True),
+        (OTHER, [], pb.PRIORITY_UNSPECIFIED, True),
+        (OWN, [Priority.HIGH], pb.PRIORITY_HIGH, True),
+        (OWN, [Priority.HIGH], pb.PRIORITY_LOW, False),
+        (OWN, [], pb.PRIORITY_HIGH, False),
+    ],
+)
+def test_who_is_let_in(method: str, welcome: list[Priority], priority: int, is_let_in: bool) -> None:
+    assert (call(method, *welcome, priority=priority)[0] == "answered") is is_let_in
 
 
 async def in_turn(pipeline: CallPipeline, calls: Sequence[tuple[str, float, float]]) -> list[tuple[str, bool]]:
@@ -137,10 +125,6 @@ def test_calls_with_as_little_time_as_those_that_were_late_are_rejected_unread()
     *_, own, google, other, ample = asyncio.run(in_turn(pipeline, [*taught, *asked]))
     assert own == google == ("RESOURCE_EXHAUSTED", False)
     assert other == ample == ("OK", True)
-
-
-def test_other_methods_are_left_alone() -> None:
-    assert call(OTHER)[0] == "answered"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,6 @@ def test_a_head_has_a_limit(begin: bytes, status: HTTPStatus) -> None:
 @pytest.mark.parametrize(
     ("name", "first", "second"),
     [
-        ("transfer-encoding", b"gzip", b"chunked"),
         ("content-encoding", b"gzip", b"identity"),
         ("connection", b"close", b"keep-alive"),
         ("expect", b"x", b"100-continue"),
@@ -86,11 +85,7 @@ def test_a_head_has_a_limit(begin: bytes, status: HTTPStatus) -> None:
 def test_of_a_list_all_lines_count(name: str, first: bytes, second: bytes) -> None:
     lines = b"".join(b"%s: %s\r\n" % (name.encode(), each) for each in (first, second))
     head = b"POST / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n"
-    if name == "transfer-encoding":
-        with pytest.raises(HeadRefused, match="Transfer-Encoding is 'gzip, chunked'; allowed is chunked"):
-            parse_head(head)
-    else:
-        assert parse_head(head).headers[name] == (first + b", " + second).decode()
+    assert parse_head(head).headers[name] == (first + b", " + second).decode()
 
 
 def test_of_too_many_headers_only_the_first_are_read() -> None:
@@ -145,29 +140,6 @@ def read(body: bytes, at_once: int) -> tuple[bytes, bytes]:
 def test_the_content_comes_back(chunks: list[bytes], at_once: int, trailers: bytes) -> None:
     body = b"".join(b"%X;a=b\r\n%s\r\n" % (len(each), each) for each in chunks) + b"0\r\n" + trailers + b"\r\n"
     assert read(body + NEXT, at_once) == (b"".join(chunks), NEXT)
-
-
-@pytest.mark.parametrize("at_once", [1, 1000])
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"\r\n0\r\n\r\n",
-        b"g\r\n",
-        b"-1\r\n",
-        b"1\nx\r\n",
-        b"1\r\nxy\r\n",
-        b"1\r\nx\n0\r\n\r\n",
-        b"1" * 16 + b"\r\n",
-        b"1;" + b"a" * 2000,
-        b"0\r\nno trailer\r\n\r\n",
-        b"0\r\n: no name\r\n\r\n",
-        b"0\r\n" + b"A: b\r\n" * 2000,
-        b"0\r\n" + b"A: " + b"b" * 9000,
-    ],
-)
-def test_what_could_be_read_otherwise_is_refused(body: bytes, at_once: int) -> None:
-    with pytest.raises(HeadRefused, match="the body's chunks are malformed"):
-        read(body, at_once)
 
 
 def test_of_many_only_some_are_read_at_once() -> None:

@@ -1,7 +1,6 @@
 """Forms as multipart/form-data."""
 
 import asyncio
-import contextlib
 from dataclasses import replace
 
 import pytest
@@ -98,39 +97,27 @@ def test_what_surrounds_the_parts_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "problem"),
+    ("body", "parameters", "problem"),
     [
-        (b"", "multipart/form-data", "boundary of 0 characters"),
-        (b"", f"multipart/form-data; boundary={'b' * 1025}", "boundary of 1025 characters"),
-        (b"", "multipart/form-data; boundary=b", "part 1 of the form is cut off"),
-        (b"q=a", "multipart/form-data; boundary=b", "part 1 of the form is cut off"),
-        (field("q", b"a") + END, "multipart/form-data; boundary=c", "part 1 of the form is cut off"),
-        (field("q", b"a"), "multipart/form-data; boundary=b", "part 1"),
-        (field("q", b"a") + b"\r\n" + field("q", b"a"), "multipart/form-data; boundary=b", "part 2"),
-        (b"--b\r\nContent-Disposition: form-data; name=q" + END, "multipart/form-data; boundary=b", "part 1"),
-        (b"--bc\r\n\r\n" + END, "multipart/form-data; boundary=b", "part 1"),
-        (field("q", b"a", "X-Large: " + "x" * 8192) + END, "multipart/form-data; boundary=b", "part 1"),
-        (b"--b\r\n\r\na" + END, "multipart/form-data; boundary=b", "Missing Content-Disposition"),
-        (
-            b"--b\r\nContent-Disposition: attachment; name=q\r\n\r\na" + END,
-            "multipart/form-data; boundary=b",
-            "Content-Disposition segment header: Wrong type",
-        ),
-        (
-            field("q", b"YQ==", "Content-Transfer-Encoding: base64") + END,
-            "multipart/form-data; boundary=b",
-            "Content-Transfer-Encoding 'base64'",
-        ),
-        (
-            (field("q", b"") + b"\r\n") * (MAX_FIELDS + 1) + b"--b--",
-            "multipart/form-data; boundary=b",
-            f"up to {MAX_FIELDS}",
-        ),
+        (b"", "", "boundary of 0 characters"),
+        (b"", f"boundary={'b' * 1025}", "boundary of 1025 characters"),
+        (b"", "boundary=b", "part 1 of the form is cut off"),
+        (b"q=a", "boundary=b", "part 1 of the form is cut off"),
+        (field("q", b"a") + END, "boundary=c", "part 1 of the form is cut off"),
+        (field("q", b"a"), "boundary=b", "part 1"),
+        (field("q", b"a") + b"\r\n" + field("q", b"a"), "boundary=b", "part 2"),
+        (b"--b\r\nContent-Disposition: form-data; name=q" + END, "boundary=b", "part 1"),
+        (b"--bc\r\n\r\n" + END, "boundary=b", "part 1"),
+        (field("q", b"a", "X-Large: " + "x" * 8192) + END, "boundary=b", "part 1"),
+        (b"--b\r\n\r\na" + END, "boundary=b", "Missing Content-Disposition"),
+        (b"--b\r\nContent-Disposition: attachment; name=q\r\n\r\na" + END, "boundary=b", "header: Wrong type"),
+        (field("q", b"YQ==", "Content-Transfer-Encoding: base64") + END, "boundary=b", "-Encoding 'base64'"),
+        ((field("q", b"") + b"\r\n") * (MAX_FIELDS + 1) + b"--b--", "boundary=b", f"up to {MAX_FIELDS}"),
     ],
 )
-def test_what_is_not_well_formed_is_refused(body: bytes, content_type: str, problem: str) -> None:
+def test_what_is_not_well_formed_is_refused(body: bytes, parameters: str, problem: str) -> None:
     with pytest.raises(InvalidRequest, match=problem):
-        parts_of_form(request(body, content_type))
+        parts_of_form(request(body, f"multipart/form-data; {parameters}"))
 
 
 def test_a_text_that_is_not_utf_8_is_refused() -> None:
@@ -144,11 +131,3 @@ def test_any_content_comes_back(fields: list[tuple[str, bytes]]) -> None:
     fields = [(name, content) for name, content in fields if b"\r\n--b" not in b"\r\n" + content]
     body = b"\r\n".join(field(name, content) for name, content in fields)
     assert [(part.name, part.content) for part in parts_of_form(request(body + END))] == fields
-
-
-@given(st.binary(), st.text(max_size=80))
-def test_no_body_breaks_it(body: bytes, parameters: str) -> None:
-    with contextlib.suppress(InvalidRequest):
-        parts_of_form(request(b"--b\r\n" + body, f"multipart/form-data; boundary=b; {parameters}"))
-    with contextlib.suppress(InvalidRequest):
-        parts_of_form(request(body))

@@ -1,4 +1,4 @@
-"""Pages of other sites: which of their requests a port takes that asks for no key, and which may call (CORS)."""
+"""Pages of other sites: which requests of theirs callers' and operators' ports take, and which may call (CORS)."""
 
 from http import HTTPStatus
 
@@ -7,6 +7,7 @@ import pytest
 from service.calls.pipeline import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.domain.errors import Forbidden
+from service.faces.admin.server import refusal
 from service.faces.google.methods import FINISH_REASONS_KEY
 from service.faces.http.same_site import Cors, PageRules, page_rules
 from service.faces.http.uploads import NOTES_HEADER, REPORT_HEADER
@@ -16,34 +17,59 @@ HERE = {"host": "127.0.0.1:8080"}
 RULES = PageRules(frozenset({"https://app.example"}), "translate.example")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "dragoman:80", "10.1.2.3", "Translate.example:80"])
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
-def test_tools_and_own_pages_may_do_everything(host: str, method: str) -> None:
-    RULES.check(method, {"host": host})
-    RULES.check(method, {"host": host, "origin": f"http://{host}"})
-    RULES.check(method, {"host": host, "origin": f"https://{host}", "sec-fetch-site": "same-origin"})
-    RULES.check(method, {"host": host, "sec-fetch-site": "none"})
+IN_JSON = {"content-type": "Application/JSON; charset=utf-8"}
 
 
-@pytest.mark.parametrize("host", ["evil.example:8080", "localhost.evil.example", "evil.", "a@b", "", "[::1"])
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
-def test_a_name_of_somebody_else_is_refused_whoever_allows_it(host: str, method: str) -> None:
-    for more in ({}, {"origin": f"http://{host}", "sec-fetch-site": "same-origin"}, {"origin": "https://app.example"}):
-        with pytest.raises(Forbidden, match=r"^Host is "):
-            RULES.check(method, {"host": host, **more})
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:80", "LOCALHOST:1", "[::1]:8080", "dragoman:80", "10.1.2.3", "Translate.example:80"]
+)
+def test_tools_and_own_pages_may_do_everything(host: str) -> None:
+    for method in ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"):
+        RULES.check(method, {"host": host})
+        RULES.check(method, {"host": host, "origin": f"http://{host}"})
+        RULES.check(method, {"host": host, "origin": f"https://{host}", "sec-fetch-site": "same-origin"})
+        RULES.check(method, {"host": host, "sec-fetch-site": "none"})
+    assert refusal("GET", {"host": host}, "translate.example") == ""
+    for origin in ({}, {"origin": f"http://{host}"}):
+        assert refusal("POST", {"host": host, **IN_JSON, **origin}, "translate.example") == ""
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "garbage", "http://["])
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_change_that_another_site_s_page_asks_for_is_refused(origin: str, method: str) -> None:
-    for site in ({}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}):
-        with pytest.raises(Forbidden, match=r"^Origin is .*; allowed are this server's own page, https://app.example"):
-            RULES.check(method, {**HERE, "origin": origin, **site})
+@pytest.mark.parametrize(
+    "host", ["evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "evil.", "a@b", "", "[::1"]
+)
+def test_a_name_of_somebody_else_is_refused_whoever_allows_it(host: str) -> None:
+    for method in ("GET", "HEAD", "OPTIONS", "POST"):
+        for more in (
+            {},
+            {"origin": f"http://{host}", "sec-fetch-site": "same-origin"},
+            {"origin": "https://app.example"},
+        ):
+            with pytest.raises(Forbidden, match=r"^Host is "):
+                RULES.check(method, {"host": host, **more})
+        for own_host in ("127.0.0.1", ""):
+            assert "Host is" in refusal(method, {"host": host, **IN_JSON}, own_host)
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1", "garbage", "http://["]
+)
+def test_a_change_that_another_site_s_page_asks_for_is_refused(origin: str) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for site in ({}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}):
+            with pytest.raises(Forbidden, match=r"^Origin is .*; allowed are this server's own page, https://app"):
+                RULES.check(method, {**HERE, "origin": origin, **site})
     RULES.check("GET", {**HERE, "origin": origin, "sec-fetch-site": "cross-site"})  # such as a link to the page
+    assert "Origin is" in refusal("POST", {**HERE, **IN_JSON, "origin": origin}, "127.0.0.1")
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_operators_send_no_forms(content_type: str) -> None:
+    assert "expected application/json" in refusal("POST", {**HERE, "content-type": content_type}, "127.0.0.1")
 
 
 def test_what_a_browser_says_of_itself_counts() -> None:
     RULES.check("POST", {})  # no browser leaves Host out
+    assert refusal("GET", {}, "127.0.0.1") == ""
     with pytest.raises(Forbidden):
         RULES.check("POST", {**HERE, "sec-fetch-site": "cross-site"})
     RULES.check("POST", {**HERE, "origin": "https://app.example", "sec-fetch-site": "cross-site"})  # an allowed page
@@ -81,9 +107,10 @@ def test_any_page_may_call_where_all_may() -> None:
         headers = cors.headers(origin)
         assert headers["Access-Control-Allow-Origin"] == "*"
         assert "Vary" not in headers
-    answer = cors.preflight("OPTIONS", ASKS)
+    answer = cors.preflight("OPTIONS", {**ASKS, "access-control-request-headers": "content-type,x-api-key"})
     assert answer is not None
     assert answer.status == HTTPStatus.OK
+    assert answer.headers["Access-Control-Allow-Headers"] == "content-type,x-api-key"
 
 
 def test_only_listed_pages_may_call() -> None:

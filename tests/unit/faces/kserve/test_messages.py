@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Language, LanguagePair
-from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong
+from service.domain.errors import InvalidRequest, Path, TooLong
 from service.domain.translation import (
     FinishReason,
     Hypothesis,
@@ -36,8 +36,6 @@ MANY_PAIRS = model(
     "many", dataclasses.replace(MANIFEST, languages=(LanguagePair("en", "de"), LanguagePair("en", "fr")))
 )
 CODES = [first + second for first in "abcdefghijkm" for second in "abcdefghijkmnoprstuvw"][:200]
-NAMES = ("text", "source_language", "target_language", "translation", "score", "finish_reason", "image")
-KNOWN = ("priority", "timeout", "beam_size", "temperature", "seed", "mime_type", "strict", "sequence_id", "custom")
 
 
 def call(message: pb.ModelInferRequest, model: Any = ONE_PAIR, deadline_seconds: float = 60.0) -> InferCall:
@@ -97,58 +95,6 @@ def test_lengths_beyond_the_contents_cost_nothing() -> None:
         elements_of("text", raw, 1)
     with pytest.raises(InvalidRequest, match="after its 1 elements"):
         elements_of("text", b"\0" * 4_000_000, 1)
-
-
-parameters = st.builds(
-    lambda value: parameter(value) if value is not None else pb.InferParameter(),
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=9), st.floats()),
-)
-tensors = st.builds(
-    pb.ModelInferRequest.InferInputTensor,
-    name=st.sampled_from(NAMES),
-    datatype=st.sampled_from(("BYTES", "FP32", "")),
-    shape=st.lists(st.integers(-1, 3), max_size=2),
-    contents=st.one_of(
-        st.none(),
-        st.builds(pb.InferTensorContents, bytes_contents=st.lists(st.binary(max_size=4), max_size=3)),
-        st.builds(pb.InferTensorContents, fp32_contents=st.lists(st.just(1.0), max_size=3)),
-    ),
-)
-good_tensors = st.builds(
-    lambda name, texts: pb.ModelInferRequest.InferInputTensor(
-        name=name,
-        datatype="BYTES",
-        shape=[len(texts)],
-        contents=pb.InferTensorContents(bytes_contents=[text.encode() for text in texts]),
-    ),
-    st.sampled_from(NAMES[:3]),
-    st.lists(st.sampled_from(("en", "de", "", "Hello")), max_size=3),
-)
-messages = st.builds(
-    pb.ModelInferRequest,
-    parameters=st.dictionaries(st.sampled_from(KNOWN), parameters, max_size=3),
-    inputs=st.lists(st.one_of(tensors, good_tensors), max_size=4),
-    outputs=st.lists(
-        st.builds(pb.ModelInferRequest.InferRequestedOutputTensor, name=st.sampled_from(NAMES)), max_size=2
-    ),
-    raw_input_contents=st.one_of(st.just([]), st.lists(st.binary(max_size=12), max_size=3)),
-)
-
-
-@given(messages, st.sampled_from((ONE_PAIR, MANY_PAIRS)))
-def test_any_message_is_a_call_or_a_refusal(asked: pb.ModelInferRequest, model: Any) -> None:
-    refusal = ""
-    try:
-        made = call(asked, model)
-    except ServiceError as error:
-        refusal = str(error)
-    if refusal:
-        assert "\n" not in refusal
-        return
-    texts = next(tensor for tensor in asked.inputs if tensor.name == "text")
-    positions = sorted(position for part in made.parts for position in part.indices)
-    assert positions == list(range(texts.shape[0]))
-    assert all(part.request.target_language_code for part in made.parts)
 
 
 def test_texts_are_grouped_by_pair_and_answered_in_their_order() -> None:
