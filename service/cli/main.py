@@ -1,5 +1,7 @@
 """The entry point: subcommands, and conversion of every error into one line and an exit code."""
 
+import importlib
+import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -9,36 +11,41 @@ import click
 from click.shell_completion import get_completion_class
 
 import service
-from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
-from service.cli.bulk import bulk
-from service.cli.detect import detect
-from service.cli.doctor.command import doctor
 from service.cli.errors import OF_STATUS, CommandError, ExitCode, OutputClosed
-from service.cli.key import key
-from service.cli.models import models
-from service.cli.options import API_KEY, SERVER
-from service.cli.serve import serve
-from service.cli.settings import config
 from service.cli.streams import use_descriptors
-from service.cli.translate import translate
 from service.process.memory import memory_shortage
 from service.process.ports import PortError
 from service.process.standard_streams import leave
 
+# The module of each command, imported when it is needed: the server needs no client, and a client no engine.
+_MODULES = {
+    "bulk": "service.cli.bulk",
+    "config": "service.cli.settings",
+    "detect": "service.cli.detect",
+    "doctor": "service.cli.doctor.command",
+    "key": "service.cli.key",
+    "models": "service.cli.models",
+    "serve": "service.cli.serve",
+    "translate": "service.cli.translate",
+}
 _SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_DRAGOMAN_COMPLETE"  # by which the shell asks; click makes the name from that of the program
-# The client's advice on TLS, with the options of this command line.
-_TLS_ADVICE = {
-    TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
-    TlsAdvice.OMIT_TLS: "connect without --tls.",
-    TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
-    TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
-    "--tls-key.",
-}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
+class _Commands(click.Group):
+    """The commands; those of other modules are found by their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*_MODULES, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _MODULES and cmd_name not in self.commands:
+            self.add_command(getattr(importlib.import_module(_MODULES[cmd_name]), cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
 @click.version_option(service.__version__, prog_name="dragoman")
 def dragoman() -> None:
     """Serve trained Transformers for translation over gRPC, and use such a server.
@@ -47,7 +54,7 @@ def dragoman() -> None:
     """
 
 
-@click.command()
+@dragoman.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -62,10 +69,6 @@ def completion(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(root.command, {}, root.info_name or "dragoman", _VARIABLE).source())
-
-
-for command in (serve, config, translate, bulk, detect, models, key, doctor, completion):
-    dragoman.add_command(command)
 
 
 def main() -> NoReturn:
@@ -125,18 +128,34 @@ def failure_of(error: Exception) -> tuple[int, str] | None:
     match error:
         case CommandError():
             return error.exit_code, str(error)
-        case NoServer():
-            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
-        case NotSecure():
-            return ExitCode.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
-        case ClientError():
-            hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
-            return OF_STATUS.get(error.code, ExitCode.SOFTWARE), f"{error}{hint}"
         case BundleError():
             return ExitCode.CONFIG, str(error)
         case PortError():
             return ExitCode.PORT, str(error)
+    failure = _client_failure(error) if "dragoman_client" in sys.modules else None
     shortage = memory_shortage(error)
-    if shortage is None:
-        return None
-    return ExitCode.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."
+    if failure is None and shortage is not None:
+        failure = ExitCode.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."
+    return failure
+
+
+def _client_failure(error: Exception) -> tuple[int, str] | None:
+    from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+    from service.cli.options import API_KEY, SERVER
+
+    match error:
+        case NoServer():
+            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
+        case NotSecure():
+            advice = {
+                TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
+                TlsAdvice.OMIT_TLS: "connect without --tls.",
+                TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
+                TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with "
+                "--tls-certificate and --tls-key.",
+            }
+            return ExitCode.NOT_SECURE, f"{error.problem}; {advice.get(error.advice, error.advice.value)}"
+        case ClientError():
+            hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
+            return OF_STATUS.get(error.code, ExitCode.SOFTWARE), f"{error}{hint}"
+    return None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
 from service.cli.errors import CommandError, ExitCode
 from service.cli.settings import SettingsCommand
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from service.models.loaded_model import LoadedModel
     from service.server.server import Server
 
+_DEFAULT_SERVER = "127.0.0.1:50051"  # the client's own, where it is told no other
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 
 
@@ -111,7 +111,7 @@ def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"], num_refu
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"
     reachable = join_address(_REACHABLE.get(config.host, config.host), config.port)
-    if reachable != DEFAULT_SERVER:
+    if reachable != _DEFAULT_SERVER:
         command += f" --server {reachable}"
     if config.tls_certificate:
         command += " --tls"

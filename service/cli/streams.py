@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn, TextIO
 
-from dragoman_client import ClientError
 from service.cli.errors import CommandError, ExitCode, OutputClosed
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
 
@@ -157,6 +156,8 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
 @contextlib.contextmanager
 def locating(chunk: Sequence[Line], noun: str) -> Iterator[None]:
     """Raise a call's error, if it is about one of its texts, with the user's line instead of the index in the call."""
+    from dragoman_client import ClientError  # commands without a client also use this module
+
     try:
         yield
     except ClientError as error:

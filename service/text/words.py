@@ -39,6 +39,7 @@ def is_mark(character: str) -> bool:
 
 
 def _ranges_of_marks(codes: Sequence[int]) -> str:
+    """Return the marks among these code points, in order, for a character class."""
     categories = map(unicodedata.category, map(chr, codes))  # without calls of `is_mark`, which would delay the start
     marks = [code for code, category in zip(codes, categories, strict=True) if category in _MARK_CATEGORIES]
     firsts = [code for code, before in zip(marks, (None, *marks), strict=False) if before != code - 1]
@@ -46,9 +47,10 @@ def _ranges_of_marks(codes: Sequence[int]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
 
 
-MARKS = _ranges_of_marks(range(0x10000))  # of plane 0
-# Of the other planes; slow where nothing matches.
-RARE_MARKS = _ranges_of_marks((*range(0x10000, 0x20000), *range(0xE0000, 0xE0200)))
+# Of plane 0; there are none among ideographs, Hangul's syllables and private use, which are most of it.
+MARKS = _ranges_of_marks((*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xF900, 0x10000)))
+# Of the other planes, likewise; slow where nothing matches.
+RARE_MARKS = _ranges_of_marks((*range(0x10000, 0x17000), *range(0x1B000, 0x1F000), *range(0xE0100, 0xE01F0)))
 
 
 def is_word_boundary(text: str, position: int) -> bool:

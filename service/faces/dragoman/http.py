@@ -1,5 +1,6 @@
 """Our own API over HTTP: translate texts, whole or as they grow, and files; detect, languages, models."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -33,9 +34,8 @@ class V1:
         self._translator = translator
         self._files = Files(documents)
         self._default_deadline_seconds = default_deadline_seconds
-        document = openapi_document(prefix)
-        self._openapi = in_json(document)
-        self._reference = reference_page(document)
+        self._prefix = prefix
+        self._described: tuple[HttpAnswer, HttpAnswer] | None = None  # for programs and for readers, once asked for
 
     def routes(self) -> Sequence[Route]:
         route = partial(Route, failure=failure)
@@ -100,15 +100,25 @@ class V1:
         return in_json({"models": model_documents(catalogue), **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
-        return self._openapi
+        return (await self._descriptions())[0]
 
     async def reference(self, request: HttpRequest) -> HttpAnswer:
-        return self._reference
+        return (await self._descriptions())[1]
+
+    async def _descriptions(self) -> tuple[HttpAnswer, HttpAnswer]:
+        if self._described is None:  # takes some 30 ms, for which other calls should not wait
+            self._described = await asyncio.to_thread(_descriptions, self._prefix)
+        return self._described
 
     def _request_from(self, body: messages.TranslateRequest) -> TranslationRequest:
         texts = messages.texts_of(body)
         current_call().asks_for(texts)
         return messages.request_from(body, texts, self._default_deadline_seconds)
+
+
+def _descriptions(prefix: str) -> tuple[HttpAnswer, HttpAnswer]:
+    document = openapi_document(prefix)
+    return in_json(document), reference_page(document)
 
 
 def _priority(request: HttpRequest) -> Priority:

@@ -7,7 +7,7 @@ Python knows, which are newer than sacremoses's list, but for East Asian ones, w
 import re
 import unicodedata
 
-from service.text.indic.rewriting import Rule, rule
+from service.text.indic.rewriting import Rule
 
 _INDIC_MARKS = "".join(chr(code) for code in range(0x0591, 0x0E00) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
 _NO_DIGITS = "²³¹¼-¾৴-৹୲-୷௰-௲౸-౾൘-൞൰-൸⁰⁴-⁹₀-₉⅐-\u2182\u2185-\u2189①-⒛⓪-⓿❶-➓"
@@ -19,19 +19,19 @@ _NO_LETTER = rf"(?:(?!{_LETTER})[\s\S])"
 _SIGN = rf"([^\w\s.'`,\-{_INDIC_MARKS}]|[_{_NO_DIGITS}{_EAST_ASIAN}])"
 
 _PUNCTUATION: tuple[Rule, ...] = (  # what IndicProcessor's own rules leave of it
-    rule(r"\(", " ("),
-    rule(r"\)", ") "),
-    rule(r" +", " "),
-    rule(r"\) ([.!:?;,])", r")\1"),
-    rule(r"\( ", "("),
-    rule(r" \)", ")"),
-    rule(r"(\d) %", r"\1%"),
-    rule(r" ([:;])", r"\1"),
-    rule(r"''", ' " '),
-    rule(r"…", "..."),
-    rule(r" +", " "),
-    rule(r'"([,.]+)', r'\1"'),
-    rule(r"\A +| +\Z", ""),
+    Rule(r"\(", " ("),
+    Rule(r"\)", ") "),
+    Rule(r" +", " "),
+    Rule(r"\) ([.!:?;,])", r")\1"),
+    Rule(r"\( ", "("),
+    Rule(r" \)", ")"),
+    Rule(r"(\d) %", r"\1%"),
+    Rule(r" ([:;])", r"\1"),
+    Rule(r"''", ' " '),
+    Rule(r"…", "..."),
+    Rule(r" +", " "),
+    Rule(r'"([,.]+)', r'\1"'),
+    Rule(r"\A +| +\Z", ""),
 )
 
 # After these a full stop is part of the word; after the second ones if a number follows.
@@ -59,24 +59,24 @@ def _full_stop(found: re.Match[str]) -> str:
 
 ENGLISH_WORDS: tuple[Rule, ...] = (
     *_PUNCTUATION,
-    rule(r"[\x00-\x1f]", ""),
-    rule(r"\A +| +\Z", ""),
-    rule(_SIGN, r" \1 "),
-    rule(r"\.{2,}", r" \g<0> "),
-    rule(f"({_NOT_NUMERAL}),", r"\1 , "),
-    rule(f",({_NOT_NUMERAL})", r" , \1"),
-    rule(rf"({_NUMERAL}),$", r"\1 , "),
-    rule(f"({_NO_LETTER})'({_NO_LETTER})", r"\1 ' \2"),
-    rule(rf"((?!{_LETTER}){_NOT_NUMERAL})'({_LETTER})", r"\1 ' \2"),
-    rule(f"({_LETTER})'({_NO_LETTER})", r"\1 ' \2"),
-    rule(f"({_LETTER})'({_LETTER})", r"\1 '\2"),
-    rule(f"({_NUMERAL})'(s)", r"\1 '\2"),
-    rule(r"\s+", " "),
-    rule(r"(?<!\S)(?!\.\.+(?!\S))(\S+)\.(?!\S)(?=\s*(\S?))", _full_stop),
-    rule(r"\A\s+|\s+\Z", ""),
-    rule(r"(?<!\.)\.' ?\Z", " . ' "),
-    rule(r"\s+", " "),
-    rule(r"\A\s+|\s+\Z", ""),
+    Rule(r"[\x00-\x1f]", ""),
+    Rule(r"\A +| +\Z", ""),
+    Rule(_SIGN, r" \1 "),
+    Rule(r"\.{2,}", r" \g<0> "),
+    Rule(f"({_NOT_NUMERAL}),", r"\1 , "),
+    Rule(f",({_NOT_NUMERAL})", r" , \1"),
+    Rule(rf"({_NUMERAL}),$", r"\1 , "),
+    Rule(f"({_NO_LETTER})'({_NO_LETTER})", r"\1 ' \2"),
+    Rule(rf"((?!{_LETTER}){_NOT_NUMERAL})'({_LETTER})", r"\1 ' \2"),
+    Rule(f"({_LETTER})'({_NO_LETTER})", r"\1 ' \2"),
+    Rule(f"({_LETTER})'({_LETTER})", r"\1 '\2"),
+    Rule(f"({_NUMERAL})'(s)", r"\1 '\2"),
+    Rule(r"\s+", " "),
+    Rule(r"(?<!\S)(?!\.\.+(?!\S))(\S+)\.(?!\S)(?=\s*(\S?))", _full_stop),
+    Rule(r"\A\s+|\s+\Z", ""),
+    Rule(r"(?<!\.)\.' ?\Z", " . ' "),
+    Rule(r"\s+", " "),
+    Rule(r"\A\s+|\s+\Z", ""),
 )
 
 _ESCAPES = {

@@ -7,7 +7,7 @@ the conversion from `UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT)
 import functools
 import re
 
-from service.text.indic.rewriting import Rule, rule
+from service.text.indic.rewriting import Rule
 
 LANGUAGE_CODE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 ENGLISH = "eng_Latn"
@@ -53,7 +53,7 @@ def conversion(source: str, target: str) -> Rule:
     start, other = BLOCKS[source], BLOCKS[target]
     places = (at for at in range(0x70) if chr(start + at) not in _DANDAS)
     table = {chr(start + at): chr(other + (_in_tamil(at) if target == "Taml" else at)) for at in places}
-    return rule(f"[{''.join(table)}]", lambda found: table[found[0]])
+    return Rule(f"[{''.join(table)}]", lambda found: table[found[0]])
 
 
 def _in_tamil(place: int) -> int:

@@ -9,14 +9,14 @@ import unicodedata
 from collections.abc import Mapping
 
 from service.text.indic.languages import BLOCKS
-from service.text.indic.rewriting import Rule, letters, rule
+from service.text.indic.rewriting import Rule, letters
 
 _MARKS = (
     letters(dict.fromkeys("\ufeff\ufffe\u2060\u00ad", "")),
-    rule("\u200b", " "),
+    Rule("\u200b", " "),
     letters(dict.fromkeys("\u200c\u200d", "")),
 )
-QUOTES = (letters({"\ufeff": "", "…": "..."}), rule("''", '"'))  # those that are left of IndicProcessor's own rules
+QUOTES = (letters({"\ufeff": "", "…": "..."}), Rule("''", '"'))  # those that are left of IndicProcessor's own rules
 _PIPE = {"|": "।"}
 
 
@@ -84,5 +84,5 @@ _LETTERS: dict[str, tuple[Mapping[str, str], ...]] = {
 def normalization(script: str) -> tuple[Rule, ...]:
     """Return the rules for a script among `BLOCKS`. A colon after one of its letters is taken for a visarga."""
     start = BLOCKS[script]
-    visarga = rule(f"([{chr(start)}-{chr(start + 0x7F)}]):", rf"\1{chr(start + 0x03)}")
+    visarga = Rule(f"([{chr(start)}-{chr(start + 0x7F)}]):", rf"\1{chr(start + 0x03)}")
     return (*_FIRST.get(script, ()), *_MARKS, *QUOTES, *map(letters, _LETTERS[script]), visarga)

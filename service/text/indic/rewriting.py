@@ -1,5 +1,6 @@
 """Rewrites texts by lists of rules, and tells where each character of the result came from."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,25 +10,25 @@ from service.text.spans import TokenSpan
 Writing = str | Callable[[re.Match[str]], str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
-    """Replaces all that a pattern matches, as `re.sub` does."""
+    """Replaces all that a regular expression matches, as `re.sub` does."""
 
-    pattern: re.Pattern[str]
+    expression: str
     writing: Writing
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the pattern, compiled when it is first used: most servers have no model that reads by these rules."""
+        return re.compile(self.expression)
 
     def written(self, found: re.Match[str]) -> str:
         return found.expand(self.writing) if isinstance(self.writing, str) else self.writing(found)
 
 
-def rule(pattern: str, writing: Writing) -> Rule:
-    """Return the rule of a regular expression."""
-    return Rule(re.compile(pattern), writing)
-
-
 def letters(replacements: Mapping[str, str]) -> Rule:
     """Return one rule for letters, or sequences of them, none of which begins another one."""
-    return rule("|".join(map(re.escape, replacements)), lambda found: replacements[found[0]])
+    return Rule("|".join(map(re.escape, replacements)), lambda found: replacements[found[0]])
 
 
 def rewritten(text: str, rules: Iterable[Rule]) -> str:

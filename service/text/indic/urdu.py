@@ -6,7 +6,7 @@ From urduhack 1.1 (MIT) as indic-nlp-library uses it.
 import unicodedata
 
 from service.text.indic.normalization import QUOTES
-from service.text.indic.rewriting import Rule, letters, rule
+from service.text.indic.rewriting import Rule, letters
 from service.text.indic.words import ASCII_MARKS
 
 _PUNCTUATION = "؛،٫؟۔٪"
@@ -31,13 +31,13 @@ _TABLE["\N{ARABIC TATWEEL}"] = ""
 
 URDU: tuple[Rule, ...] = (
     *QUOTES,
-    rule(f"[{_DIACRITICS}]", ""),
+    Rule(f"[{_DIACRITICS}]", ""),
     letters(_TABLE),
     letters({"\u0627\u0653": "آ", "\u0627\u0654": "أ", "\u06d2\u0654": "ۓ"}),
-    rule(f"(?<=[{_ALL}])(?=[0-9])", " "),
-    rule(f"(?<=[0-9])(?=[{_ALL_BUT_HAMZA}])", " "),
-    rule(f"(?<=[{_ALL}])(?=[{_ALL_PUNCTUATION}])", " "),
-    rule(f"(?<=[{_ALL_PUNCTUATION}])(?=[^{_ALL_PUNCTUATION}0-9 \\n])", " "),
-    rule(f"(?<=[{_ALL}])(?=[a-zA-Z])", " "),
-    rule(f"(?<=[a-zA-Z])(?=[{_ALL}])", " "),
+    Rule(f"(?<=[{_ALL}])(?=[0-9])", " "),
+    Rule(f"(?<=[0-9])(?=[{_ALL_BUT_HAMZA}])", " "),
+    Rule(f"(?<=[{_ALL}])(?=[{_ALL_PUNCTUATION}])", " "),
+    Rule(f"(?<=[{_ALL_PUNCTUATION}])(?=[^{_ALL_PUNCTUATION}0-9 \\n])", " "),
+    Rule(f"(?<=[{_ALL}])(?=[a-zA-Z])", " "),
+    Rule(f"(?<=[a-zA-Z])(?=[{_ALL}])", " "),
 )

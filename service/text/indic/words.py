@@ -6,13 +6,13 @@ From indic-nlp-library 0.92 (`indic_tokenize.py` and `indic_detokenize.py`, MIT)
 import re
 import string
 
-from service.text.indic.rewriting import Rule, rewritten, rule
+from service.text.indic.rewriting import Rule, rewritten
 
 # Without the backslash, which escapes the bracket after it where the library lists them.
 ASCII_MARKS = re.escape(string.punctuation.replace("\\", ""))
 _MARKS = "।॥\uaaf1\uaaf0\uabeb\uabec\uabed\uabee\uabef\u1c7e\u1c7f"
 _MARKS_OF_URDU = "\u0609\u060a\u060c\u061e\u066a\u066b\u066c\u066d\u06d4"
-SPACES: tuple[Rule, ...] = (rule(r"[ ]+", " "), rule(r"\A +| +\Z", ""))
+SPACES: tuple[Rule, ...] = (Rule(r"[ ]+", " "), Rule(r"\A +| +\Z", ""))
 
 
 def _number(found: re.Match[str]) -> str:
@@ -20,16 +20,16 @@ def _number(found: re.Match[str]) -> str:
     return found[0].replace(" ", "") if found.start() else found[0]
 
 
-_NUMBERS = rule(r"([0-9]+ [,.:/] )+[0-9]+", _number)
+_NUMBERS = Rule(r"([0-9]+ [,.:/] )+[0-9]+", _number)
 
-WORDS: tuple[Rule, ...] = (rule(f"([{ASCII_MARKS}{_MARKS}])", r" \1 "), *SPACES, _NUMBERS)
-WORDS_OF_URDU: tuple[Rule, ...] = (rule(f"([{ASCII_MARKS}{_MARKS_OF_URDU}])", r" \1 "), *SPACES)
+WORDS: tuple[Rule, ...] = (Rule(f"([{ASCII_MARKS}{_MARKS}])", r" \1 "), *SPACES, _NUMBERS)
+WORDS_OF_URDU: tuple[Rule, ...] = (Rule(f"([{ASCII_MARKS}{_MARKS_OF_URDU}])", r" \1 "), *SPACES)
 
 _TOGETHER: tuple[Rule, ...] = (
     _NUMBERS,
-    rule(r" ([-/\\]) ", r"\1"),
-    rule(r" ([!%)\]},.:;>?।॥])", r"\1"),
-    rule(r"([#$(\[{<@]) ", r"\1"),
+    Rule(r" ([-/\\]) ", r"\1"),
+    Rule(r" ([!%)\]},.:;>?।॥])", r"\1"),
+    Rule(r"([#$(\[{<@]) ", r"\1"),
 )
 
 

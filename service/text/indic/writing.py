@@ -10,7 +10,7 @@ import re
 from service.text.indic.english import ENGLISH_WORDS, english_joined
 from service.text.indic.languages import BLOCKS, ENGLISH, conversion, rules_script, script_of
 from service.text.indic.normalization import normalization
-from service.text.indic.rewriting import Rule, letters, rewritten, rule
+from service.text.indic.rewriting import Rule, letters, rewritten
 from service.text.indic.urdu import URDU
 from service.text.indic.words import WORDS, WORDS_OF_URDU, joined
 
@@ -18,20 +18,20 @@ SYMBOLS = tuple(f"<ID{number}>" for number in range(1, 17))
 
 _NBSP = "\u00a0"
 _PUNCTUATION: tuple[Rule, ...] = (
-    rule(r"\r", ""),
-    rule(r"\(\s*", "("),
-    rule(r"(?<!\s)\s+\)", ")"),
-    rule(r"\s:\s?", ":"),
-    rule(r"\s;\s?", ";"),
+    Rule(r"\r", ""),
+    Rule(r"\(\s*", "("),
+    Rule(r"(?<!\s)\s+\)", ")"),
+    Rule(r"\s:\s?", ":"),
+    Rule(r"\s;\s?", ";"),
     letters({**dict.fromkeys("`´‘‚’", "'"), **dict.fromkeys("„“”«»", '"'), **dict.fromkeys("–—", "-")}),
-    rule(f"{_NBSP}([%?!;])", r"\1"),
-    rule(f"(nº|,){_NBSP}", r"\1 "),
-    rule(f"{_NBSP}ºC", " ºC"),
-    rule(r" {2,}", " "),
-    rule(r"\) ([.!:?;,])", r")\1"),
-    rule(r"(\d) %", r"\1%"),
-    rule(r'"([,.]+)', r'\1"'),
-    rule(rf"(\d){_NBSP}(\d)", r"\1.\2"),
+    Rule(f"{_NBSP}([%?!;])", r"\1"),
+    Rule(f"(nº|,){_NBSP}", r"\1 "),
+    Rule(f"{_NBSP}ºC", " ºC"),
+    Rule(r" {2,}", " "),
+    Rule(r"\) ([.!:?;,])", r")\1"),
+    Rule(r"(\d) %", r"\1%"),
+    Rule(r'"([,.]+)', r'\1"'),
+    Rule(rf"(\d){_NBSP}(\d)", r"\1.\2"),
 )
 _ZEROS = "\u0966\u09e6\u0a66\u0ae6\u0b66\u0ce6\u06f0\uabf0\u1c50"  # digits of the scripts; Tamil's are left
 _DIGITS = letters(
@@ -39,13 +39,13 @@ _DIGITS = letters(
     | {chr(0x0C66 + digit): str(digit) for digit in range(1, 10)}  # Telugu's zero is left, Arabic's other ones too
     | {"\u0660": "0"}
 )
-_SPACES: tuple[Rule, ...] = (rule(r"\s+", " "), rule(r"\A | \Z", ""))
-_HALANT = rule(" \u094d ", "\u094d")  # apart from its letter after what was between them is gone
+_SPACES: tuple[Rule, ...] = (Rule(r"\s+", " "), Rule(r"\A | \Z", ""))
+_HALANT = Rule(" \u094d ", "\u094d")  # apart from its letter after what was between them is gone
 
-_OF_ARABIC: tuple[Rule, ...] = (rule(" ([؟۔،])", r"\1"), rule("\u066e\u06ea", "\u0620"))
-_OF_ODIA: tuple[Rule, ...] = (rule("\u0b2f\u0b3c", "\u0b5f"),)
+_OF_ARABIC: tuple[Rule, ...] = (Rule(" ([؟۔،])", r"\1"), Rule("\u066e\u06ea", "\u0620"))
+_OF_ODIA: tuple[Rule, ...] = (Rule("\u0b2f\u0b3c", "\u0b5f"),)
 # How models write a symbol: with other brackets or spaces, or "ID" by its sound.
-_SYMBOL = rule(
+_SYMBOL = Rule(
     r"[<\[] ?(?:ID|id|आईडी|आयडी|आइडि|ऐटि|ऐडि|आ[ईयइ] ?\. ?डी ?\.|آ[یئ]ی? ڈی|ꯑꯥꯏꯗꯤ|ᱟᱭᱰᱤ(?: ᱾)?) ?(\d{1,2}) ?[>\]]",
     r"<ID\1>",
 )

@@ -1,5 +1,6 @@
 """The search for placeholders."""
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,12 +18,6 @@ _WINDOW = 8_192  # characters searched at once, which holds the interpreter for 
 
 _SIGNS = "".join(sorted({sign for kind in KINDS for sign in kind.signs} - {"'"}))
 _SIGN = re.compile(rf"[{re.escape(_SIGNS)}]|'(?=[{{}}])")
-_BY_SIGN: dict[str, tuple[re.Pattern[str], tuple[Kind, ...]]] = {
-    sign: (compiled(kinds), kinds)
-    for sign in (*_SIGNS, "'")
-    if (kinds := tuple(kind for kind in KINDS if sign in kind.signs))
-}
-_WORDS = compiled(WORD_KINDS)
 _WORD_SIGN = re.compile("|".join(map(re.escape, WORD_SIGNS)))
 _ANY = re.compile(f"{_SIGN.pattern}|{_WORD_SIGN.pattern}")
 _BRANCHES = re.compile(r",\s*(?:plural|select|selectordinal|choice)\s*,|:(?:plural|choose|cond|list)[:(]")
@@ -78,6 +73,18 @@ def _disjoint(own: Sequence[Span], messages: Iterable[tuple[int, int, bool]]) ->
     return sorted(taken)
 
 
+# These are compiled when a text first has such a sign, which takes a millisecond each.
+@functools.cache
+def _of_sign(sign: str) -> tuple[re.Pattern[str], tuple[Kind, ...]]:
+    kinds = tuple(kind for kind in KINDS if sign in kind.signs)
+    return compiled(kinds), kinds
+
+
+@functools.cache
+def _words() -> re.Pattern[str]:
+    return compiled(WORD_KINDS)
+
+
 class _Reading:
     """The search through a text: what was `found` before the position `at`."""
 
@@ -118,7 +125,7 @@ class _Reading:
         word_start, word_end = (-1 if self._has_words else stop), stop
         while at < stop:
             if word_start < at:
-                word = _WORDS.search(text, at, min(end, stop + LONGEST))
+                word = _words().search(text, at, min(end, stop + LONGEST))
                 word_start, word_end = word.span() if word else (stop, stop)
             sign = _SIGN.search(text, at, stop)
             place = sign.start() if sign else stop
@@ -130,7 +137,7 @@ class _Reading:
             elif sign is None:
                 at = stop
             else:
-                pattern, kinds = _BY_SIGN[sign[0]]
+                pattern, kinds = _of_sign(sign[0])
                 match = pattern.match(text, place, min(end, place + LONGEST))
                 at = place + 1
                 if match is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers import READY
+from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
 from service.cli.serve import ready_line
@@ -34,7 +35,7 @@ def started_as_the_quick_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_default_server_needs_no_address(server: Any) -> None:
     assert ready_line(*server()) == (
-        "Dragoman is ready: gRPC on 127.0.0.1:50051, metrics on http://127.0.0.1:9464/metrics, "
+        f"Dragoman is ready: gRPC on {DEFAULT_SERVER}, metrics on http://127.0.0.1:9464/metrics, "
         "status page on http://127.0.0.1:9465/. "
         'Try: .venv/bin/dragoman translate --to de "Where is the train station?"'
     )

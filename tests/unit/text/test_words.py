@@ -1,5 +1,6 @@
 """Words: what counts as one, and that nothing visible is lost; spans of tokens."""
 
+import re
 import sys
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.spans import by_prefixes
-from service.text.words import is_word, is_word_boundary, unbroken, words
+from service.text.words import MARKS, RARE_MARKS, is_mark, is_word, is_word_boundary, unbroken, words
 from tests.nasty_texts import nasty_text
 
 
@@ -85,3 +86,8 @@ def test_by_prefixes_takes_what_each_token_adds() -> None:
     # Two bytes of one character: the first alone is a different character.
     half = {(0,): "\ufffd", (0, 1): "é", (0, 1, 2): "é!"}
     assert by_prefixes(lambda ids: half.get(tuple(ids), ""), [0, 1, 2]) == [(0, 0), (0, 1), (1, 2)]
+
+
+def test_the_classes_have_all_marks_of_this_version_of_python() -> None:
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert re.findall(f"[{MARKS}{RARE_MARKS}]", everything) == list(filter(is_mark, everything))

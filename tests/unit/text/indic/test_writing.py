@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service.text.indic.languages import BLOCKS, conversion, is_known
-from service.text.indic.rewriting import letters, rewritten, rule, spans_in, traced
+from service.text.indic.rewriting import Rule, letters, rewritten, spans_in, traced
 from service.text.indic.writing import SYMBOLS, reading, settled, written
 
 CASES: list[dict[str, Any]] = [
@@ -74,7 +74,7 @@ def test_a_traced_text_says_where_each_character_comes_from() -> None:
 
 
 def test_traced_rules_that_lengthen_shorten_and_move() -> None:
-    rules = (rule("…", "..."), rule('",', ',"'), letters({"ab": "c"}), rule("(d)", r" \1 "))
+    rules = (Rule("…", "..."), Rule('",', ',"'), letters({"ab": "c"}), Rule("(d)", r" \1 "))
     read, origins = traced('ab"d",…', rules)
     assert read == 'c" d ,"...'
     assert origins == [(0, 2), (2, 3), (3, 3), (3, 4), (4, 4), (4, 5), (5, 6), (6, 7), (7, 7), (7, 7)]
