@@ -1,6 +1,7 @@
 """Checkpoints and their bundles, of which each is converted once."""
 
 import functools
+import gc
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.export.huggingface.checkpoints import FAMILIES, FURTHER, OPTIONS
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.export.variants import Variant, variant_in, write_graphs
 
+WRITERS = FAMILIES | FURTHER | {"native": write_tiny_checkpoint, "halves": write_tiny_checkpoint}
 Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that one's manifest
 
 
@@ -24,6 +26,12 @@ Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that on
 def one_thread() -> None:
     """Use one thread: with models this small, more would only wait for each other and for those of parallel tests."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def old_objects_stay() -> None:
+    """Keep the garbage collector from all modules and tests, which it would look through again and again in tracing."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,7 +52,7 @@ def common(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 @pytest.fixture(scope="session")
 def conversions(common: Path) -> Callable[[str], Converted]:
-    """Convert a family's checkpoint, or the native one, once for all of pytest's processes."""
+    """Convert a family's checkpoint, or the native one, to "halves" too, once for all of pytest's processes."""
     root = common / "conversions"
     root.mkdir(exist_ok=True)
 
@@ -55,8 +63,9 @@ def conversions(common: Path) -> Callable[[str], Converted]:
             if not bundle.exists():
                 shutil.rmtree(root / family, ignore_errors=True)
                 source.parent.mkdir()
-                written = (FAMILIES | FURTHER | {"native": write_tiny_checkpoint})[family](source)
-                convert(written, bundle, options=OPTIONS.get(family, NOTHING_SAID))
+                written = WRITERS[family](source)
+                precision = "float16" if family == "halves" else "float32"
+                convert(written, bundle, precision=precision, options=OPTIONS.get(family, NOTHING_SAID))
         return source, bundle, Manifest.load(bundle)
 
     return converted

@@ -46,27 +46,36 @@ def refusal(source: Path, changes: Changes) -> str:
     return str(raised.value)
 
 
-def test_a_refused_setting_is_replaced_for_the_bundle_and_its_reference(folder: Path, tmp_path: Path) -> None:
+def test_a_refused_setting_is_replaced_and_an_adapter_merged_for_the_bundle_and_its_reference(
+    folder: Path, tmp_path: Path
+) -> None:
+    """All weights are halves."""
+    weights = {name: value.half() for name, value in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    adapter = write_adapter(tmp_path / "tuned", {k: v.half() for k, v in matrices(QUERY, (32, 32)).items()})
     edit(folder / "generation_config.json", encoder_no_repeat_ngram_size=3, no_repeat_ngram_size=2)
     before = (folder / "generation_config.json").read_bytes()
-    code, errors = convert(folder, "--output", tmp_path / "out")
+    given = (adapter, "--base", folder, "--output", tmp_path / "out")
+    code, errors = convert(*given)
     assert code == 2
     assert "encoder_no_repeat_ngram_size is 3" in errors
     said = ("--set", "encoder_no_repeat_ngram_size=0", "--set", "no_repeat_ngram_size=4", "--set", "num_beams=2")
-    code, errors = convert(folder, "--output", tmp_path / "out", *said)
+    code, errors = convert(*given, *said)
     assert code == 0, errors
     manifest = Manifest.load(tmp_path / "out")
-    assert manifest.name == "opus-mt-tiny"
+    assert manifest.name == "tuned"
     assert manifest.generation.beam_size == 2
     assert manifest.generation.options == {"no_repeat_ngram_size": 4}
     assert manifest.verification["fidelity"]["num_sentences"] > 16
     settings = {"encoder_no_repeat_ngram_size": 0, "no_repeat_ngram_size": 4, "num_beams": 2}
-    assert manifest.architecture["changes"] == {"settings": settings}
+    assert manifest.architecture["changes"] == {"adapter": "tuned", "settings": settings}
     assert (
-        f'changed       "settings": {json.dumps(settings)}'
+        f'changed       "adapter": "tuned", "settings": {json.dumps(settings)}'
         in CliRunner().invoke(main, ["inspect", str(tmp_path / "out")]).output
     )
     assert (folder / "generation_config.json").read_bytes() == before
+    with changed(folder, Changes(settings)) as (made, _):
+        assert import_checkpoint(made).checkpoint_sha256 != manifest.checkpoint_sha256
 
 
 @pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
@@ -192,19 +201,6 @@ def test_a_base_model_in_shards_and_pickles_is_merged_into_one_file(folder: Path
     down, up = parts.values()
     torch.testing.assert_close(after[f"{QUERY}.weight"], before[f"{QUERY}.weight"] + 2 * up @ down)
     assert after.keys() == before.keys()
-
-
-def test_an_adapter_is_converted_with_its_base_in_halves(folder: Path, tmp_path: Path) -> None:
-    weights = {name: value.half() for name, value in load_file(folder / "model.safetensors").items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    adapter = write_adapter(tmp_path / "tuned", {k: v.half() for k, v in matrices(QUERY, (32, 32)).items()})
-    code, errors = convert(adapter, "--base", folder, "--output", tmp_path / "out")
-    assert code == 0, errors
-    manifest = Manifest.load(tmp_path / "out")
-    assert (manifest.name, manifest.architecture["changes"]) == ("tuned", {"adapter": "tuned"})
-    assert manifest.verification["fidelity"]["num_sentences"] > 16
-    assert convert(folder, "--output", tmp_path / "base", "--precision", "int8")[0] == 0
-    assert Manifest.load(tmp_path / "base").checkpoint_sha256 != manifest.checkpoint_sha256
 
 
 @pytest.mark.parametrize(

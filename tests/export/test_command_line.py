@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from export.cli import main
-from service.bundle.manifest import Manifest
+from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.engine.runtime.kernels import PATH
+from tests.export.conftest import Converted
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import student
@@ -108,17 +109,21 @@ def test_a_pickle_needs_torch(tmp_path: Path) -> None:
     assert ended.stderr.startswith("export: torch is not installed, which this command needs; pip install")
 
 
-def test_without_transformers_a_checkpoint_is_converted_and_not_compared_with_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_without_transformers_the_same_bundle_is_written_and_not_compared_with_it(
+    conversions: Callable[[str], Converted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = marian(tmp_path / "opus-mt-tiny", **FEW_LAYERS)
+    """A second conversion, byte by byte what the first one is."""
+    folder, bundle, manifest = conversions("marian")
     monkeypatch.setitem(sys.modules, "transformers", None)
     result = CliRunner().invoke(main, ["convert", str(folder), "--output", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert "not compared with transformers, which is not installed; pip install" in result.stderr
-    verification = Manifest.load(tmp_path / "out").verification
-    assert "fidelity" not in verification
-    assert verification["num_positions"] > 0
+    for name in manifest.checksums:
+        assert (tmp_path / "out" / name).read_bytes() == (bundle / name).read_bytes(), name
+    given, expected = (json.loads((each / MANIFEST_NAME).read_text("utf-8")) for each in (tmp_path / "out", bundle))
+    assert expected["verification"].pop("fidelity")["num_sentences"] > 16
+    assert given == expected
+    assert given["verification"]["num_positions"] > 0
 
 
 def test_a_missing_package_of_others_is_not_ours_to_explain(checkpoint: Path) -> None:

@@ -36,10 +36,6 @@ def write(folder: Path, **files: Any) -> None:
         (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
 
 
-def be_of_type(folder: Path, **config: Any) -> None:
-    edit(folder / "config.json", **config)
-
-
 def truncate(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
@@ -56,9 +52,10 @@ def hold_gguf(folder: Path) -> list[str]:
     return [str(folder / "model.gguf")]
 
 
-def have_index_only(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    write(folder, model__safetensors__index__json={"weight_map": {"a": "model-00001-of-00002.safetensors"}})
+def lack_a_shard(folder: Path) -> None:
+    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    (folder / "model.safetensors").rename(folder / first)
+    write(folder, model__safetensors__index__json={"weight_map": {"a": first, "b": second}})
 
 
 def replace_weights(name: str) -> Mistake:
@@ -73,32 +70,13 @@ def write_file_as_parent(folder: Path) -> list[str]:
     return [str(folder), "--output", str(folder.parent / "disk" / "1")]
 
 
-def fill_the_output(folder: Path) -> list[str]:
-    output = folder.parent / "output"
-    output.mkdir()
-    (output / "mine.txt").write_text("")
-    return [str(folder), "--output", str(output)]
-
-
-def have_a_bundle(folder: Path) -> list[str]:
-    output = folder.parent / "output"
-    output.mkdir()
-    (output / "manifest.json").write_text("{}")
-    return [str(folder), "--output", str(output)]
-
-
 def write_where_nobody_may(folder: Path) -> list[str]:
     return [str(folder), "--output", "/proc/dragoman/1"]  # even root can't create a folder there
 
 
 def be_a_sentence_transformer(folder: Path) -> None:
-    be_of_type(folder, model_type="bert", architectures=["BertModel"])
+    edit(folder / "config.json", model_type="bert", architectures=["BertModel"])
     write(folder, modules__json="[]")
-
-
-def be_an_adapter(folder: Path) -> None:
-    keep_only(folder)
-    write(folder, adapter_config__json={"peft_type": "LORA", "base_model_name_or_path": "facebook/nllb-200-1.3B"})
 
 
 def be_a_bundle(folder: Path) -> None:
@@ -135,10 +113,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         r"model\.safetensors\.incomplete: parts of downloads, and no weights; download them again",
     ),
     "a truncated download": (truncate, r"weights: model\.safetensors is damaged, truncated or .*; download it again"),
-    "an index without its shards": (
-        have_index_only,
-        "model-00001-of-00002.safetensors missing, .*; download all",
-    ),
+    "an index without a shard": (lack_a_shard, " model-00002-of-00002.safetensors missing, .*; download all"),
     "TensorFlow's weights only": (
         replace_weights("tf_model.h5"),
         r"TensorFlow \(tf_model\.h5\): take model\.saf",
@@ -161,14 +136,6 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         be_a_sentence_transformer,
         r"it makes embeddings of sentences \(sentence-transformers\), .*; give a translation model",
     ),
-    "a decoder only": (
-        lambda folder: be_of_type(folder, model_type="llama", architectures=["LlamaForCausalLM"]),
-        r"'llama', a decoder without an encoder \(LlamaForCausalLM\); converted are models of both",
-    ),
-    "an adapter only": (
-        be_an_adapter,
-        "a PEFT adapter .* of 'facebook/nllb-200-1.3B': give its base model with -",
-    ),
     "a base for no adapter": (
         lambda folder: [str(folder), "--base", str(folder)],
         r"it has no adapter_config\.json, and --base is for PEFT's adapters; leave it out",
@@ -181,16 +148,10 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         lambda folder: [str(marian(folder.parent / "many", ("deu", "nld"))), "--target-language", "German"],
         "--target-language is 'German', none of the model's 2 languages; did you mean deu",
     ),
-    "a setting that nobody knows": (
-        lambda folder: [str(folder), "--set", "no_repeat_ngrams=0"],
-        "--set no_repeat_ngrams; did you mean no_repeat_ngram_size",
-    ),
     "an output inside the checkpoint": (
         lambda folder: [str(folder), "--output", str(folder / "out")],
         "out is inside of .*opus-mt-en-de; choose another --output",
     ),
-    "an output that holds other things": (fill_the_output, "exists and is not a bundle; choose another --output"),
-    "an output that is there": (have_a_bundle, "output is a bundle, and is kept; add --force to replace it"),
     "an output below a file": (write_file_as_parent, "can't be a folder, as .*disk is a file; choose another --output"),
     "an output where nobody may write": (
         write_where_nobody_may,

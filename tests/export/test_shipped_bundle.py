@@ -39,7 +39,8 @@ def test_its_golden_outputs_are_those_of_the_kernels(name: str) -> None:
     assert decode_golden(shipped(name), manifest) == [golden.output_ids for golden in manifest.golden]
 
 
-@pytest.mark.parametrize("name", NAMES)
+# de-en is made as en-de is.
+@pytest.mark.parametrize("name", [pytest.param(NAMES[0], marks=pytest.mark.full), *NAMES[1:]])
 def test_exporting_again_gives_the_same_files(name: str, tmp_path: Path) -> None:
     convert(REPOSITORY / "checkpoints" / name, tmp_path / "1", precision="int8")
     manifest = Manifest.load(shipped(name))

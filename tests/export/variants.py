@@ -31,7 +31,7 @@ SUPPRESSED = (3, 1, 40)
 LENGTHS = [2, 9, 30, 5, 17]
 NUM_STEPS = 12
 
-# Heads of 10 components, padded to 16; nothing shared, nothing tied. One variant has more layers, which take time.
+# Heads of 10 components, padded to 16; nothing shared. One variant has more layers, which take time.
 AWKWARD: dict[str, Any] = {
     "source_vocabulary_size": 70,
     "target_vocabulary_size": 90,
@@ -54,17 +54,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "final_norm": False,
         "activation": "gelu",
         "attention_bias": False,
-        "scale_embeddings": False,
-        "positions": PositionConfig(layout="interleaved", base=1000.0),
-    },
-    "by hand": AWKWARD
-    | {
-        "final_norm": True,
-        "layer_norm": "scalar",
-        "activation": "identity",
         "attention_output": "none",
         "score_scale": "model",
-        "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
+        "positions": PositionConfig(layout="interleaved", base=1000.0, cosine_exponent="unbracketed"),
     },
     "t5": AWKWARD
     | {
@@ -85,9 +77,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "learned": AWKWARD
     | {
-        "d_model": 33,
+        "d_model": 60,
+        "d_head": 16,
+        "tie_projection": True,
         "norm": "pre",
         "final_norm": True,
+        "layer_norm": "scalar",
+        "activation": "identity",
         "embedding_norm": True,
         "positions": PositionConfig(layout="learned"),
         "relative_bias": RelativeBiasConfig(num_buckets=12, max_distance=9, per_layer=True),
@@ -96,7 +92,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 ALIGNMENTS = {
     "plain": AlignmentHeads(2, (2, 0)),
-    "by hand": AlignmentHeads(1, (1,), reads=True),
     "t5": AlignmentHeads(1, (0, 2)),
     "learned": AlignmentHeads(1, (0,), reads=True),
     "recurrent": AlignmentHeads(1, (1, 2)),
@@ -154,8 +149,10 @@ def variant_in(folder: Path, name: str) -> Variant:
     """Return a variant, always the same one, whose graphs are in a folder, or will be."""
     model = tiny_model(tiny_config(**VARIANTS[name]))
     with torch.no_grad():
-        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
-        model.projection.weight.mul_(3.0)
+        # Otherwise only the position decides the next token; of what is the projection, too, less is enough.
+        model.decoder.embedding.tokens.weight.normal_(std=1.0 if model.config.tie_projection else 3.0)
+        if not model.config.tie_projection:
+            model.projection.weight.mul_(3.0)
         model.projection.bias.normal_()
     return Variant(model, ALIGNMENTS[name], SHORTLISTS.get(name), folder)
 

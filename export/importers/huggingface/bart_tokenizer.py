@@ -4,7 +4,6 @@ transformers 5 takes pieces, merges and added tokens from them and builds the re
 """
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,11 @@ def read_bart(directory: Path, config: Mapping[str, Any]) -> TokenizerFiles:
     size = max(index for index in tokenizer.get_vocab().values() if index != mask_id) + 1
     return TokenizerFiles(
         spec=json_spec(ids, source_eos_id=None if ids["sep_token"] == ids["eos_token"] else ids["sep_token"]),
-        written={TOKENIZER_NAME: partial(_write, directory, config)},
+        written={TOKENIZER_NAME: lambda path: tokenizer.save(str(path))},
         sizes=(size, size),
         begin_ids=(ids["cls_token"],),
         first_ids=None,
     )
-
-
-def _write(directory: Path, config: Mapping[str, Any], destination: Path) -> None:
-    _build(directory, config).save(str(destination))
 
 
 def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:

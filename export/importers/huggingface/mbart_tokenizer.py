@@ -7,7 +7,6 @@ published models were trained. Where a file has one, mBART's texts are read as S
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def read_mbart(directory: Path, config: Mapping[str, Any], is_50: bool = False) 
         spec=json_spec(
             named_ids(tokenizer, config), cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True
         ),
-        written={TOKENIZER_NAME: partial(_write, directory, config, is_50)},
+        written={TOKENIZER_NAME: lambda path: unspelled(tokenizer).save(str(path))},
         sizes=(size, size),
         languages=languages,
         place="both sides" if is_50 else "after source",
@@ -83,10 +82,6 @@ def _short_codes(tokens: Iterable[str]) -> dict[str, str]:
         language if languages.count(language) == 1 else token: token
         for language, token in zip(languages, given, strict=True)
     }
-
-
-def _write(directory: Path, config: Mapping[str, Any], is_50: bool, destination: Path) -> None:
-    unspelled(_build(directory, config, is_50)).save(str(destination))
 
 
 def _build(directory: Path, config: Mapping[str, Any], is_50: bool) -> Tokenizer:

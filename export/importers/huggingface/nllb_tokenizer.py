@@ -7,7 +7,6 @@ transformers.
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ def read_nllb(directory: Path) -> TokenizerFiles:
     )
     return TokenizerFiles(
         spec=json_spec(named_ids(tokenizer, config)),
-        written={TOKENIZER_NAME: partial(_write, directory)},
+        written={TOKENIZER_NAME: lambda path: tokenizer.save(str(path))},
         sizes=(size, size),
         languages={code: (index,) for code, index in languages.items()},
         place="both sides",
@@ -78,12 +77,6 @@ def read_nllb(directory: Path) -> TokenizerFiles:
         notes=(note,) if others else (),
         licence=NLLB_LICENCE,
     )
-
-
-def _write(directory: Path, destination: Path) -> None:
-    """Write to `destination` a `tokenizer.json` that behaves like the checkpoint's in transformers 5."""
-    tokenizer, _ = _build(directory)
-    tokenizer.save(str(destination))
 
 
 def _config(directory: Path) -> dict[str, Any]:

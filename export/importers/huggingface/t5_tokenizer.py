@@ -110,7 +110,7 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
             decoder_start_id=eos_id,
             cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
         ),
-        written={TOKENIZER_NAME: lambda destination: tokenizer.save(str(destination))},
+        written={TOKENIZER_NAME: lambda path: tokenizer.save(str(path))},
         sizes=(size, size),
         languages={code: (ids.get(SPACE, unk_id), ids[text]) for code, text in languages.items()},
         place="target before source",

@@ -12,10 +12,18 @@ from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
 from export.architecture.transformer import Transformer, padding_mask
-from tests.export.architecture.test_attention import copy_attention
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
 POST = {"norm": "post", "final_norm": False}
+
+
+@torch.no_grad()
+def copy_attention(attention: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    """Copy our weights to torch's."""
+    parts = (attention.query, attention.key, attention.value)
+    theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+    theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+    theirs.out_proj.load_state_dict(attention.output.state_dict())
 
 
 def copy_layer(ours: nn.Module, theirs: nn.Module, attentions: dict[str, str], norms: dict[str, str]) -> None:

@@ -11,12 +11,13 @@ import pytest
 from export.graphs.checks import GraphError
 from export.graphs.execution import GraphPair
 from export.graphs.listing import list_graphs
-from export.graphs.tracing import trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
 from export.shortlist import Shortlist
 from service.bundle import graph_io
-from tests.export.tiny_models import random_sources, tiny_config, tiny_model
-from tests.export.variants import ALIGNMENTS, LENGTHS, SHORTLISTS, SUPPRESSED, VARIANTS, Variant
+from service.bundle.manifest import Manifest
+from tests.export.conftest import Converted
+from tests.export.tiny_models import random_sources
+from tests.export.variants import LENGTHS, SHORTLISTS, Variant
 from tests.references.shortlists import allowed_tokens
 
 
@@ -27,14 +28,11 @@ def shortlist(always: list[int], num_lists: int, longest: int) -> Shortlist:
     return Shortlist(np.array(always, np.int64), np.cumsum([0, *lengths]), ids)
 
 
-def listed(variant: Variant, made: Shortlist, directory: Path, *, shares: bool = False) -> GraphPair:
-    """Return a copy of a variant's graphs with a shortlist."""
-    shutil.copytree(variant.folder, directory, dirs_exist_ok=True)
-    manifest = variant.manifest
-    model = dataclasses.replace(manifest.model, shortlist_size=90)
-    architecture = manifest.architecture | {"share_embeddings": shares}
-    precision = str(variant.model.projection.weight.dtype).removeprefix("torch.")
-    manifest = dataclasses.replace(manifest, model=model, architecture=architecture, precision=precision)
+def listed(folder: Path, manifest: Manifest, made: Shortlist, directory: Path) -> GraphPair:
+    """Return a copy of a folder's graphs with a shortlist."""
+    shutil.copytree(folder, directory, dirs_exist_ok=True)
+    model = dataclasses.replace(manifest.model, shortlist_size=manifest.model.vocabulary_size)
+    manifest = dataclasses.replace(manifest, model=model)
     with WeightsFile(directory, appends=True) as file:
         list_graphs(directory, manifest, made, file)
     return GraphPair(directory / "encoder.onnx", directory / "decoder_step.onnx", model, num_threads=1)
@@ -56,7 +54,9 @@ def test_masks_are_what_the_lists_mean(
     variants: Callable[[str], Variant], tmp_path: Path, made: Shortlist, *, shares: bool
 ) -> None:
     """Of sources alone, and of those of other lengths together."""
-    pair = listed(variants("plain"), made, tmp_path, shares=shares)
+    variant = variants("plain")
+    architecture = variant.manifest.architecture | {"share_embeddings": shares}
+    pair = listed(variant.folder, dataclasses.replace(variant.manifest, architecture=architecture), made, tmp_path)
     sources = random_sources(70, [*LENGTHS, 1, 1])
     batches = [[source] for source in sources], [sources]
     alone, together = (
@@ -69,24 +69,21 @@ def test_masks_are_what_the_lists_mean(
             np.testing.assert_array_equal(mask[:90], expected)
 
 
-def test_in_half_precision_the_same_tokens_are_allowed(tmp_path: Path) -> None:
-    model = tiny_model(tiny_config(**VARIANTS["recurrent"])).half()
-    with WeightsFile(tmp_path) as file:
-        trace_encoder(model, tmp_path / "encoder.onnx", file)
-        trace_decoder_step(model, SUPPRESSED, tmp_path / "decoder_step.onnx", file)
-    variant, made = Variant(model, ALIGNMENTS["recurrent"], None, tmp_path), SHORTLISTS["recurrent"]
+def test_in_half_precision_the_same_tokens_are_allowed(conversions: Callable[[str], Converted], tmp_path: Path) -> None:
+    (_, bundle, manifest), made = conversions("halves"), SHORTLISTS["recurrent"]
+    size, start_id = manifest.model.vocabulary_size, manifest.tokenizer.decoder_start_id
     sources = random_sources(70, LENGTHS)
-    state = listed(variant, made, tmp_path / "listed").start(sources, pad_id=1, capacity=1)
-    ids, log_probs = state.candidates(np.full(len(sources), model.config.decoder_start_id), 90)
+    state = listed(bundle, manifest, made, tmp_path).start(sources, pad_id=1, capacity=1)
+    ids, log_probs = state.candidates(np.full(len(sources), start_id), size)
     for source, own_ids, own_log_probs in zip(sources, ids, log_probs, strict=True):
-        allowed = allowed_tokens(made.always, made.offsets, made.ids, source, 90, has_one_vocabulary=False)
-        allowed[list(SUPPRESSED)] = False
+        allowed = allowed_tokens(made.always, made.offsets, made.ids, source, size, has_one_vocabulary=True)
+        allowed[list(manifest.suppressed_ids)] = False
         assert sorted(own_ids[np.isfinite(own_log_probs)]) == np.flatnonzero(allowed).tolist()
 
 
 def test_graphs_of_other_versions_are_refused(variants: Callable[[str], Variant], tmp_path: Path) -> None:
-    path = Path(shutil.copytree(variants("plain").folder, tmp_path / "old")) / "decoder_step.onnx"
+    variant = variants("plain")
+    path = Path(shutil.copytree(variant.folder, tmp_path / "old")) / "decoder_step.onnx"
     path.write_bytes(path.read_bytes().replace(b"projection.suppressed_weight", b"another.name.of.these.weight"))
-    old = variants("plain")._replace(folder=path.parent)
     with pytest.raises(GraphError, match="its scores are not where they are expected; convert the checkpoint again"):
-        listed(old, SHORTLISTS["recurrent"], tmp_path / "listed")
+        listed(path.parent, variant.manifest, SHORTLISTS["recurrent"], tmp_path / "listed")

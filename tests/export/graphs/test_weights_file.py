@@ -1,33 +1,41 @@
 """The graphs of a bundle share one file of weights, in which everything is once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from export.alignment import AlignmentHeads
-from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import INLINE_BYTES, WEIGHTS, WeightsFile, has_large_weights
+from service.bundle.manifest import Manifest
 from tests.export.stored_weights import check_stored_once
-from tests.export.tiny_models import tiny_config, tiny_model
+from tests.export.variants import Variant
 
 GRAPHS = ("encoder.onnx", "decoder_step.onnx", "alignment.onnx")
 
 
-def test_what_several_graphs_use_is_stored_once(tmp_path: Path) -> None:
-    """The embedding, which is the projection, too; positions; and of a decoder's layers all that alignments need."""
-    # Of smaller weights, torch would compute the parts that alignments need.
-    model = tiny_model(tiny_config(d_model=64, num_encoder_layers=1, num_decoder_layers=1))
-    with WeightsFile(tmp_path) as file:
-        trace_encoder(model, tmp_path / GRAPHS[0], file)
-        trace_decoder_step(model, [0, 1], tmp_path / GRAPHS[1], file)
-        trace_alignment(model, AlignmentHeads(0, (0, 2)), tmp_path / GRAPHS[2], file)
-    positions = model.encoder.embedding.positions
-    assert positions is not None
-    weights = sum(parameter.nbytes for parameter in model.parameters()) + positions.nbytes
-    assert 0.95 * weights < check_stored_once(tmp_path, GRAPHS) < 1.05 * weights
-    assert sum((tmp_path / name).stat().st_size for name in GRAPHS) < 100_000
+def test_what_several_graphs_use_is_stored_once(variants: Callable[[str], Variant]) -> None:
+    """The embedding, which is the projection, too; and of a decoder's layers all that alignments need."""
+    # Of smaller weights, torch would compute the parts that alignments need; with other heads, some would be padding.
+    variant = variants("learned")
+    model, folder = variant.model, variant.folder
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    assert 0.95 * weights < check_stored_once(folder, GRAPHS) < 1.05 * weights
+    assert sum((folder / name).stat().st_size for name in GRAPHS) < 100_000
+
+
+def test_tables_of_both_sides_are_stored_once(exported: tuple[Path, Manifest]) -> None:
+    """The embedding, which is the projection, and positions."""
+    stored: dict[str, set[tuple[str, ...]]] = {"tokens": set(), "positions": set()}
+    for name in GRAPHS:
+        for tensor in onnx.load(exported[0] / name, load_external_data=False).graph.initializer:
+            place = tuple(entry.value for entry in tensor.external_data)
+            if tensor.name in ("embedding.tokens.weight", "projection.weight"):
+                stored["tokens"].add(place)
+            elif tensor.name == "embedding.positions":
+                stored["positions"].add(place)
+    assert {table: len(places) for table, places in stored.items()} == {"tokens": 1, "positions": 1}
 
 
 def test_equal_constants_are_one_and_small_ones_are_inline(tmp_path: Path) -> None:

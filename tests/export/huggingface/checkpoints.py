@@ -4,13 +4,14 @@ They use its own classes with random weights, real tokenizers, and the settings 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    AutoModelForSeq2SeqLM,
     BartConfig,
     BartForConditionalGeneration,
     GenerationConfig,
@@ -24,6 +25,7 @@ from transformers import (
     PLBartForConditionalGeneration,
 )
 
+from export.architecture.transformer import Transformer
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -204,6 +206,22 @@ OPTIONS = {"bart": ImportOptions(source_language="en", target_language="de")}
 def read(folder: Path) -> ImportedCheckpoint:
     """Import the checkpoint in a folder below that of its family, with the options that it needs."""
     return import_checkpoint(folder, options=OPTIONS.get(folder.parent.name, NOTHING_SAID))
+
+
+def largest_difference(folder: Path, lengths: Sequence[int]) -> float:
+    """Return how far our logits are from transformers', as a share of their range."""
+    ours = Transformer.of(read(folder).model)
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32)
+    differences = []
+    generator = torch.Generator().manual_seed(6)
+    most = min(190, ours.config.target_vocabulary_size)
+    for shape in zip(lengths, reversed(lengths), strict=True):
+        source_ids, target_ids = (torch.randint(3, most, (2, length), generator=generator) for length in shape)
+        with torch.no_grad():
+            expected = theirs(input_ids=source_ids, decoder_input_ids=target_ids).logits
+            given = ours(source_ids, target_ids)
+        differences.append(float((given - expected).abs().max() / (expected.max() - expected.min())))
+    return max(differences)
 
 
 def _num_pieces(directory: Path) -> int:

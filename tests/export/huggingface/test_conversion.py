@@ -4,17 +4,19 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from export.convert import convert
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity, closest_call
-from export.verification_sentences import Sentence
+from export.importers.options import NOTHING_SAID
 from export.verify import TIE_GAP, VerificationError
 from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
+from tests.export.importers.t5.checkpoints import FAMILIES as T5_FAMILIES
+from tests.export.random_sentences import random_sentences
 
 # Each has something that others don't: what is left to `full` is made of the same parts.
-USUAL = ("marian", "nllb", "mbart_50", "bart", "t5", "madlad")
+USUAL = ("marian", "nllb", "bart", "t5")
 RARE = [name for name in (*checkpoints.FAMILIES, *checkpoints.FURTHER) if name not in USUAL]
 
 
@@ -23,18 +25,19 @@ def converted(request: pytest.FixtureRequest, conversions: Callable[[str], Conve
     return conversions(request.param)
 
 
-def random_rows(source: Path, count: int, seed: int = 5) -> list[Sentence]:
-    checkpoint = checkpoints.read(source)
-    rng, config, pairs = np.random.default_rng(seed), checkpoint.model.config, list(checkpoint.pairs())
-    spec = checkpoint.tokenizer
-    special = {spec.pad_id, spec.eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids}
-    ordinary = [index for index in range(config.source_vocabulary_size) if index not in special]
-    rows = []
-    for number in range(count):
-        pair = pairs[number * 7919 % len(pairs)]
-        drawn = rng.choice(ordinary, rng.integers(1, 30))
-        rows.append(Sentence(pair, spec.source_ids(map(int, drawn), pair), checkpoint.limits.max_output_tokens))
-    return rows
+@pytest.mark.parametrize("family", sorted(checkpoints.FAMILIES.keys() - T5_FAMILIES.keys()))
+def test_logits_are_those_of_transformers(family: str, tmp_path: Path) -> None:
+    """Also of those that are converted in `full` only; T5's kinds are in `t5/test_importer.py`."""
+    folder = checkpoints.FAMILIES[family](tmp_path / family / "model")
+    assert checkpoints.largest_difference(folder, (1, 9, 40)) < 1e-5
+
+
+@pytest.mark.parametrize("family", ["umt5", "bart"])
+def test_int8_is_the_rounded_model(family: str, tmp_path: Path) -> None:
+    folder, options = checkpoints.FAMILIES[family](tmp_path / "model"), checkpoints.OPTIONS.get(family, NOTHING_SAID)
+    measured = convert(folder, tmp_path / "bundle", precision="int8", options=options).verification["int8"]
+    assert measured["with_rounded"] > 0.98
+    assert 0.5 < measured["agreement"] < 1.0
 
 
 def test_the_manifest_says_what_the_checkpoint_is(converted: Converted) -> None:
@@ -61,7 +64,7 @@ def test_random_sentences_come_out_as_in_transformers(converted: Converted, coun
     """Issue 4: greedy output is identical in all, beam 4 in at least 99.5 %, except for ties."""
     source, bundle, manifest = converted
     checkpoint = checkpoints.read(source)
-    expected = ask_reference(checkpoint, random_rows(source, count))
+    expected = ask_reference(checkpoint, random_sentences(checkpoint, count))
     assert expected is not None
     outputs = set(expected.greedy)
     assert len(outputs) > count // 3, "a model that says the same to everyone would prove nothing"
@@ -77,7 +80,7 @@ def test_beams_are_decided_by_more_than_rounding(converted: Converted) -> None:
     """A positive control: differences that `closest_call` would excuse are rare."""
     source, _, _ = converted
     checkpoint = checkpoints.read(source)
-    calls = [closest_call(checkpoint, row, 4, 8) for row in random_rows(source, 20)]
+    calls = [closest_call(checkpoint, row, 4, 8) for row in random_sentences(checkpoint, 20)]
     assert sum(call < TIE_GAP for call in calls) <= 2
     assert max(calls) > 100 * TIE_GAP
 
@@ -86,7 +89,7 @@ def test_another_output_is_noticed(converted: Converted) -> None:
     """A positive control."""
     source, bundle, manifest = converted
     checkpoint = checkpoints.read(source)
-    expected = ask_reference(checkpoint, random_rows(source, 4))
+    expected = ask_reference(checkpoint, random_sentences(checkpoint, 4))
     assert expected is not None
     index = max(range(4), key=lambda number: len(expected.greedy[number]))
     changed = (*expected.greedy[index][:1], 5, 5)

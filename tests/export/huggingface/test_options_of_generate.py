@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity, closest_call
 from export.importers.imported import ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
 from export.verify import TIE_GAP, VerificationError
-from service.bundle.manifest import Manifest
 from service.domain.options import OPTIONS
 from tests.export.conftest import Converted
 from tests.export.folders import edit
-from tests.export.huggingface import checkpoints
 from tests.export.huggingface.engine_output import by_the_engine
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -51,7 +48,6 @@ def rows_of(checkpoint: ImportedCheckpoint, count: int) -> list[Row]:
     ("family", "name", "count"),
     [
         ("nllb", "all", 24),  # other tests convert it anyway
-        ("nllb", "a reward", 24),
         *(pytest.param("m2m100", name, 300, marks=pytest.mark.full) for name in SETTINGS),
     ],
 )
@@ -76,26 +72,22 @@ def test_tokens_are_those_of_generate(
     assert num_changed > count // 10
 
 
-def test_a_converted_checkpoint_serves_them_by_itself(tmp_path: Path) -> None:
-    """The conversion itself compares the engine with `generate`, and the manifest holds the defaults.
-
-    A difference from `generate` is judged by the changed scores.
-    """
-    source = checkpoints.FAMILIES["marian"](tmp_path / "plain")
-    with_settings(source, tmp_path / "checkpoint", {"repetition_penalty": 1.3, "min_length": 6})
-    manifest = convert(tmp_path / "checkpoint", tmp_path / "bundle")
-    assert manifest.generation.options == {"repetition_penalty": 1.3, "min_output_tokens": 5}
-    assert manifest.renormalizes
-    assert Manifest.load(tmp_path / "bundle").generation == manifest.generation
-    checkpoint = import_checkpoint(tmp_path / "checkpoint")
+def test_a_difference_from_generate_is_judged_by_the_changed_scores(
+    conversions: Callable[[str], Converted], tmp_path: Path
+) -> None:
+    source, bundle, manifest = conversions("marian")
+    checkpoint = with_settings(source, tmp_path / "checkpoint", {"repetition_penalty": 1.3, "min_length": 6})
+    assert checkpoint.generation.options == {"repetition_penalty": 1.3, "min_output_tokens": 5}
+    assert checkpoint.renormalizes
+    manifest = dataclasses.replace(manifest, generation=checkpoint.generation)
     pair = next(iter(checkpoint.pairs()))
     rows = [Sentence(pair, row.source_ids, checkpoint.limits.max_output_tokens) for row in rows_of(checkpoint, 12)]
     expected = ask_reference(checkpoint, rows)
     assert expected is not None
-    assert check_fidelity(tmp_path / "bundle", manifest, expected, lambda: checkpoint).num_beam_ties == 0
+    assert check_fidelity(bundle, manifest, expected, lambda: checkpoint).num_beam_ties == 0
     for name in ("greedy", "beams"):
         changed: dict[str, Any] = {name: ((5, 6, 7, 8, 9, 10, 11, 12), *getattr(expected, name)[1:])}
         wrong = dataclasses.replace(expected, **changed)
         with pytest.raises(VerificationError, match="goes on with"):
-            check_fidelity(tmp_path / "bundle", manifest, wrong, lambda: checkpoint)
+            check_fidelity(bundle, manifest, wrong, lambda: checkpoint)
     assert max(closest_call(checkpoint, row, 4, 8) for row in rows) > 100 * TIE_GAP

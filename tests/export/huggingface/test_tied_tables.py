@@ -16,35 +16,47 @@ from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
 from tests.export.folders import edit, problems_of
 from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian, mbart
+from tests.export.importers.t5 import checkpoints
 
-SHARED, HEAD = "model.shared.weight", "lm_head.weight"
-ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+SHARED, HEAD = "shared.weight", "lm_head.weight"
+ENCODER, DECODER = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 TABLES = (SHARED, ENCODER, DECODER, HEAD)
 SUBSETS = [names for count in range(5) for names in itertools.combinations(TABLES, count)]
-FAMILIES: dict[str, Callable[[Path], Path]] = {
+BART: dict[str, Callable[[Path], Path]] = {
     "marian": lambda folder: marian(folder, **FEW_LAYERS),
     "marian-separate": lambda folder: marian(folder, is_separate=True, **FEW_LAYERS),
     "m2m100": lambda folder: m2m100(folder, share_encoder_decoder_embeddings=False, **FEW_LAYERS),
     "mbart": lambda folder: mbart(folder, **FEW_LAYERS),
 }
+# With the setting that they are published with; names of weights are without "model.".
+T5: dict[str, Callable[[Path], Path]] = {"t5": checkpoints.t5, "mt5": checkpoints.mt5, "umt5": checkpoints.umt5}
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=BART)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return FAMILIES[request.param](tmp_path_factory.mktemp("tables") / request.param)
+    return BART[request.param](tmp_path_factory.mktemp("tables") / request.param)
 
 
 def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
     path = folder / "model.safetensors"
-    rest = {name: value.clone() for name, value in load_file(path).items() if name not in TABLES}
-    save_file({**rest, **tables}, path)
+    stored = load_file(path)
+    rest = {name: value.clone() for name, value in stored.items() if name.removeprefix("model.") not in TABLES}
+    prefix = "model." * any(name.startswith("model.") for name in rest)
+    save_file({**rest, **{name if name == HEAD else prefix + name: value for name, value in tables.items()}}, path)
+
+
+def one_table(folder: Path) -> Tensor:
+    weights = load_file(folder / "model.safetensors")
+    return next(value for name, value in weights.items() if name.removeprefix("model.") in TABLES)
 
 
 def read_by_transformers(folder: Path) -> list[Tensor] | None:
     """Return what encoder, decoder and projection read; `None` if one of them is initialized randomly."""
     model, loading = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
-    read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
-    return None if loading["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
+    sides = (model.get_encoder(), model.get_decoder())
+    read = {ENCODER: sides[0].embed_tokens, DECODER: sides[1].embed_tokens, HEAD: model.lm_head}
+    missing = {name.removeprefix("model.") for name in loading["missing_keys"]}
+    return None if missing & read.keys() else [module.weight.detach() for module in read.values()]
 
 
 def read_by_us(folder: Path) -> list[Tensor] | None:
@@ -58,13 +70,24 @@ def read_by_us(folder: Path) -> list[Tensor] | None:
     return [module.weight for module in read]
 
 
-@pytest.mark.parametrize("is_tied", [True, False])
-def test_each_reads_the_table_that_transformers_gives_it(family: Path, is_tied: bool, tmp_path: Path) -> None:
-    """All 16 subsets of the tables, each with its own numbers: contradictions, too, are resolved as in transformers."""
-    folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
-    edit(folder / "config.json", tie_word_embeddings=is_tied)
-    like = next(value for name, value in load_file(folder / "model.safetensors").items() if name in TABLES)
-    num_loaded = 0
+@pytest.mark.parametrize(
+    ("write", "is_tied"),
+    [
+        *((write, is_tied) for write in BART.values() for is_tied in (True, False)),
+        *((write, None) for write in T5.values()),
+    ],
+)
+def test_each_reads_the_table_that_transformers_gives_it(
+    write: Callable[[Path], Path], is_tied: bool | None, tmp_path: Path
+) -> None:
+    """All 16 subsets of the tables, each with its own numbers: contradictions, too, are resolved as in transformers.
+
+    MADLAD-400 has the last two.
+    """
+    folder = write(tmp_path / "checkpoint")
+    if is_tied is not None:
+        edit(folder / "config.json", tie_word_embeddings=is_tied)
+    like, num_loaded = one_table(folder), 0
     for names in SUBSETS:
         save_tables(folder, {name: torch.full_like(like, 1.0 + TABLES.index(name)) for name in names})
         expected, given = read_by_transformers(folder), read_by_us(folder)
@@ -77,7 +100,7 @@ def test_each_reads_the_table_that_transformers_gives_it(family: Path, is_tied: 
 
 def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
-    table = torch.randn(next(v for n, v in load_file(folder / "model.safetensors").items() if n in TABLES).shape)
+    table = torch.randn(one_table(folder).shape)
     save_tables(folder, {ENCODER: table.clone(), DECODER: table.clone(), HEAD: table.clone()})
     model = Transformer.of(import_checkpoint(folder).model)
     assert model.projection.weight is model.decoder.embedding.tokens.weight
@@ -97,6 +120,6 @@ def test_a_name_with_and_without_its_prefix_is_refused(family: Path, tmp_path: P
 
 @pytest.mark.parametrize("name", ["tie_word_embeddings", "scale_embedding", "share_encoder_decoder_embeddings"])
 def test_choices_are_true_or_false(name: str, tmp_path: Path) -> None:
-    folder = FAMILIES["marian"](tmp_path / "checkpoint")
+    folder = BART["marian"](tmp_path / "checkpoint")
     edit(folder / "config.json", **{name: None})
     assert f"{name} is None; expected true or false" in problems_of(folder)

@@ -35,8 +35,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "gated": {"gated": True, "d_head": 6, "embedding_norm": True},
 }
-SUPPRESSED = {"plain": variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
-RENORMALIZES = {"by hand"}
+SUPPRESSED = {"plain": variants.SUPPRESSED, "learned": (1, 3, 40), "shipped": (1, 3)}
+RENORMALIZES = {"learned"}
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

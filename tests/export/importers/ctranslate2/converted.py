@@ -4,6 +4,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,9 @@ def _t5(directory: Path, quantization: str | None, *, per_layer: bool, **changes
 
 
 CONVERTED: dict[str, Callable[[Path, str | None], Path]] = {
-    "marian": _of_transformers(checkpoints.marian, MarianTokenizer, "source.spm", "target.spm"),
+    "marian": _of_transformers(
+        partial(checkpoints.marian, **checkpoints.FEW_LAYERS), MarianTokenizer, "source.spm", "target.spm"
+    ),
     "m2m100": _m2m100,
     "nllb": _of_transformers(checkpoints.nllb, NllbTokenizer, "tokenizer.json"),
     "mbart": _mbart,

@@ -1,22 +1,23 @@
 """Imported models translate as CTranslate2 does with the same files, computing in float32."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity
-from export.importers.imported import ImportedCheckpoint, Row
+from export.importers.imported import Row
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
-from export.verification_sentences import Sentence
 from export.verify import TIE_GAP
 from tests.export.importers.ctranslate2.converted import CONVERTED, QUANTIZATIONS
 from tests.export.importers.ctranslate2.greedy import gap_at_difference, greedy
 from tests.export.importers.ctranslate2.model_files import Arrays, int8, int16
 from tests.export.importers.ctranslate2.variants import VARIANTS, write_folder
+from tests.export.random_sentences import random_sentences
 
 _BETWEEN_MANY = ("m2m100", "nllb", "mbart")
 _MAX_OUTPUT_TOKENS = 24
@@ -26,22 +27,9 @@ def options_of(name: str) -> ImportOptions:
     return NOTHING_SAID if name in _BETWEEN_MANY else ImportOptions(source_language="en", target_language="de")
 
 
-def random_rows(checkpoint: ImportedCheckpoint, count: int, seed: int = 5) -> list[Sentence]:
-    rng, spec, pairs = np.random.default_rng(seed), checkpoint.tokenizer, list(checkpoint.pairs())
-    size = checkpoint.model.config.source_vocabulary_size
-    special = {spec.pad_id, spec.eos_id, spec.source_eos_id, spec.decoder_start_id}
-    ordinary = [index for index in range(size) if index not in special]
-    rows = []
-    for number in range(count):
-        pair = pairs[number * 7919 % len(pairs)]
-        drawn = rng.choice(ordinary, rng.integers(1, 30))
-        rows.append(Sentence(pair, spec.source_ids(map(int, drawn), pair), _MAX_OUTPUT_TOKENS))
-    return rows
-
-
 def check_greedy(folder: Path, options: ImportOptions, count: int) -> None:
     checkpoint = import_checkpoint(folder, None, options).in_float32()
-    rows = [Row(each.source_ids, each.languages.target_prefix_ids) for each in random_rows(checkpoint, count)]
+    rows = [Row(each.source_ids, each.languages.target_prefix_ids) for each in random_sentences(checkpoint, count)]
     assert checkpoint.open_reference is not None
     with checkpoint.open_reference() as reference:
         assert reference.name.startswith("CTranslate2 4.")
@@ -57,16 +45,29 @@ def check_greedy(folder: Path, options: ImportOptions, count: int) -> None:
     assert all(gap < TIE_GAP for gap in gaps), gaps
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.full)])
-@pytest.mark.parametrize("change", [lambda arrays: arrays, int8, int16], ids=["float32", "int8", "int16"])
-@pytest.mark.parametrize("name", VARIANTS)
+def each_with_each(names: Iterable[str], kinds: Mapping[str, Any], usual: Collection[str]) -> list[Any]:
+    """Return all kinds of the first model and the usual ones of the others, with few rows; and in `full` all."""
+    cases = []
+    for number, (name, kind) in enumerate(itertools.product(names, kinds)):
+        is_usual = number < len(kinds) or kind in usual
+        marks = () if is_usual else pytest.mark.full
+        cases.append(pytest.param(name, kinds[kind], 40, marks=marks, id=f"{name}-{kind}-40"))
+        cases.append(pytest.param(name, kinds[kind], 500, marks=pytest.mark.full, id=f"{name}-{kind}-500"))
+    return cases
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "count"),
+    each_with_each(VARIANTS, {"float32": lambda arrays: arrays, "int8": int8, "int16": int16}, usual=["int8"]),
+)
 def test_models_of_our_writer(name: str, change: Callable[[Arrays], Arrays], count: int, tmp_path: Path) -> None:
     check_greedy(write_folder(tmp_path / "folder", name, change), options_of(name), count)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.full)])
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize(
+    ("name", "quantization", "count"),
+    each_with_each(CONVERTED, {str(kind): kind for kind in QUANTIZATIONS}, usual=["None", "int8_float16"]),
+)
 def test_models_of_its_converters(name: str, quantization: str | None, count: int, tmp_path: Path) -> None:
     check_greedy(CONVERTED[name](tmp_path / "folder", quantization), options_of(name), count)
 
@@ -86,7 +87,7 @@ def test_the_engine_translates_as_ctranslate2(name: str, count: int, tmp_path: P
     manifest = convert(folder, bundle, options=options)
     assert manifest.verification["fidelity"]["reference"].startswith("CTranslate2 4.")
     checkpoint = import_checkpoint(folder, None, options)
-    expected = ask_reference(checkpoint, random_rows(checkpoint, count))
+    expected = ask_reference(checkpoint, random_sentences(checkpoint, count, _MAX_OUTPUT_TOKENS))
     assert expected is not None
     assert len(set(expected.beams)) > count // 3
     report = check_fidelity(bundle, manifest, expected, checkpoint.in_float32)

@@ -23,9 +23,9 @@ from service.bundle.manifest_parts import GenerationDefaults, LanguagePair
 from service.text.tokenizers import load_tokenizer
 from tests.export.importers.ctranslate2 import model_files
 from tests.export.importers.ctranslate2.greedy import greedy
-from tests.export.importers.ctranslate2.test_against_ctranslate2 import random_rows
 from tests.export.importers.ctranslate2.test_importer import same
 from tests.export.importers.ctranslate2.variants import UNK_ID, model_of, tokens, weights_of, write_folder
+from tests.export.random_sentences import random_sentences
 
 METADATA = {
     "package_version": "1.9",
@@ -85,7 +85,7 @@ def test_a_package_translates_as_ctranslate2_without_unknown_tokens(tmp_path: Pa
     variables, aliases = model_files.aliased(written)
     (folder / "model" / "model.bin").write_bytes(model_files.container(variables, aliases))
     checkpoint = import_checkpoint(packed(folder, tmp_path / "other.argosmodel"))
-    rows = [Row(each.source_ids, ()) for each in random_rows(checkpoint, 20)]
+    rows = [Row(each.source_ids, ()) for each in random_sentences(checkpoint, 20)]
     assert checkpoint.open_reference is not None
     with checkpoint.open_reference() as reference:
         expected = reference.generate(rows, 1, 24)
@@ -100,7 +100,7 @@ def test_a_translation_may_begin_with_a_token(tmp_path: Path) -> None:
     folder = unpacked(tmp_path / "package", target_prefix=tokens()[30])
     checkpoint = import_checkpoint(folder)
     assert checkpoint.languages == (LanguagePair("en", "de", (), (30,)),)
-    rows = [Row(each.source_ids, (30,)) for each in random_rows(checkpoint, 20)]
+    rows = [Row(each.source_ids, (30,)) for each in random_sentences(checkpoint, 20)]
     assert checkpoint.open_reference is not None
     with checkpoint.open_reference() as reference:
         expected = reference.generate(rows, 1, 24)

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,11 @@ from export.importers.huggingface.reference import TransformersReference
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
-from export.verification_sentences import Sentence
 from service.bundle.manifest import Manifest
 from tests.export.folders import edit
 from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, indictrans2, read_model
 from tests.export.importers.indictrans2.conftest import SHAPES
+from tests.export.random_sentences import random_sentences
 from tests.tokenizer_folders import INDIC_TAGS
 
 
@@ -38,14 +38,6 @@ def with_reference(folder: Path) -> ImportedCheckpoint:
     return dataclasses.replace(import_checkpoint(folder), open_reference=lambda: contextlib.nullcontext(reference))
 
 
-def random_sentences(checkpoint: ImportedCheckpoint, count: int) -> Iterator[Sentence]:
-    rng, pairs, spec = np.random.default_rng(8), list(checkpoint.pairs()), checkpoint.tokenizer
-    for number in range(count):
-        pair = pairs[number * 7919 % len(pairs)]
-        drawn = map(int, rng.integers(4, checkpoint.model.config.source_vocabulary_size, rng.integers(1, 30)))
-        yield Sentence(pair, spec.source_ids(drawn, pair), checkpoint.limits.max_output_tokens)
-
-
 @pytest.mark.parametrize(
     ("direction", "count"),
     [("en-indic", 40), *(pytest.param(direction, 500, marks=pytest.mark.full) for direction in SHAPES)],
@@ -56,7 +48,7 @@ def test_sentences_come_out_as_from_the_independent_reading(
     """Issue 37: greedy output is identical in all, beam 4 in all but ties."""
     folder, bundle = folders[direction], tmp_path / "bundle"
     checkpoint = with_reference(folder)
-    expected = ask_reference(checkpoint, list(random_sentences(checkpoint, count)))
+    expected = ask_reference(checkpoint, random_sentences(checkpoint, count))
     assert expected is not None
     assert len(set(expected.greedy)) > count // 3
     assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"

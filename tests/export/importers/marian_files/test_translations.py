@@ -134,6 +134,7 @@ def test_the_model_in_float_translates_as_marian_does(original: Original) -> Non
     assert equal(original.greedy(), expected("float32")) == 300
 
 
+@functools.cache
 def by_fxtranslate(shortlist: bytes | None) -> list[str]:
     """Return what PyPI's fxtranslate makes of the lines, in float32; it writes an unknown token as nothing."""
     vocabulary = (DATA / "vocab.spm").read_bytes()

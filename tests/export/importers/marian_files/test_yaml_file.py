@@ -89,7 +89,7 @@ def test_numbers_are_small() -> None:
     [
         ("x.yml", _LAUGHS, "line 2: an alias"),
         ("x.yml", "a: {b: [c, d]}", r"the id of 'a' is \{'b': \['c', 'd'\]\}"),
-        ("x.yml", "a: [" + "x," * 40_000 + "]", r"the id of 'a' is \['x', .* \.\.\.\]"),
+        ("x.yml", "a: [" + "x," * 4_000 + "]", r"the id of 'a' is \['x', .* \.\.\.\]"),
         ("x.yml", "{" + "a: [\n\n], " * 500_000, "other lines than one for each piece"),
         ("x.yml", '"\\ud800": 1', "half a character"),
         ("x.json", '{"\\ud800": 1}', "half a character"),

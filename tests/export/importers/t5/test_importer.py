@@ -1,6 +1,5 @@
 """T5's folders: the same logits as transformers', languages from tasks, tokens or options, and clear refusals."""
 
-import itertools
 import json
 import re
 import shutil
@@ -11,9 +10,6 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
-from safetensors.torch import load_file
-from torch import Tensor
-from transformers import AutoModelForSeq2SeqLM
 
 from export.architecture.transformer import Transformer
 from export.cli import main
@@ -22,11 +18,11 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest_parts import Limits
 from tests.export.folders import edit, edit_weights, problems_of
+from tests.export.huggingface.checkpoints import largest_difference
 from tests.export.importers.t5 import checkpoints
 from tests.tokenizer_folders import write_madlad
 
 ENGLISH_HINDI = ImportOptions(source_language="en", target_language="hi")
-TABLES = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
 # Distances at which a bucket begins or ends, up to those that share the last one.
 LENGTHS = (8, 9, 15, 16, 17, 64, 91, 92, 127, 128, 129, 300)
 KINDS: dict[str, Callable[[Path], Path]] = {
@@ -42,25 +38,9 @@ KINDS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def largest_difference(folder: Path, lengths: tuple[int, ...] = LENGTHS) -> float:
-    """Return how far our logits are from transformers', as a share of their range."""
-    ours = Transformer.of(import_checkpoint(folder).model)
-    theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32)
-    differences = []
-    generator = torch.Generator().manual_seed(6)
-    for source_length, target_length in zip(lengths, reversed(lengths), strict=True):
-        source_ids = torch.randint(3, 340, (2, source_length), generator=generator)
-        target_ids = torch.randint(3, 340, (2, target_length), generator=generator)
-        with torch.no_grad():
-            expected = theirs(input_ids=source_ids, decoder_input_ids=target_ids).logits
-            given = ours(source_ids, target_ids)
-        differences.append(float((given - expected).abs().max() / (expected.max() - expected.min())))
-    return max(differences)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_logits(kind: str, tmp_path: Path) -> None:
-    assert largest_difference(KINDS[kind](tmp_path / "folder")) < 1e-5
+    assert largest_difference(KINDS[kind](tmp_path / "folder"), LENGTHS) < 1e-5
 
 
 def test_a_bias_of_another_bucket_is_noticed(tmp_path: Path) -> None:
@@ -117,31 +97,6 @@ def test_the_first_published_settings_are_enough(tmp_path: Path) -> None:
     (folder / "generation_config.json").unlink()
     assert largest_difference(folder, (5, 130)) < 1e-5
     assert import_checkpoint(folder).limits == Limits(512, 511)
-
-
-@pytest.mark.parametrize("family", ["t5", "mt5", "umt5"])
-def test_each_reads_the_table_that_transformers_gives_it(family: str, tmp_path: Path) -> None:
-    """All 16 subsets of the tables, each with its own numbers: MADLAD-400 has the last two of them."""
-    folder = KINDS[family](tmp_path / "folder")
-    like = load_file(folder / "model.safetensors")["shared.weight"]
-    for names in (each for count in range(5) for each in itertools.combinations(TABLES, count)):
-
-        def place(weights: dict[str, Tensor], names: tuple[str, ...] = names) -> None:
-            for name in TABLES:
-                weights.pop(name, None)
-            weights.update({name: torch.full_like(like, 1.0 + TABLES.index(name)) for name in names})
-
-        edit_weights(folder, place)
-        if not names:
-            with pytest.raises(CheckpointError, match=r"lm_head\.weight is missing, and so are shared\.weight"):
-                import_checkpoint(folder)
-            continue
-        theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32)
-        ours = Transformer.of(import_checkpoint(folder).model)
-        expected = (theirs.encoder.embed_tokens, theirs.decoder.embed_tokens, theirs.lm_head)
-        given = (ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.projection)
-        numbers = [[float(each.weight.detach()[5, 5]) for each in side] for side in (given, expected)]
-        assert numbers[0] == numbers[1], names
 
 
 def prefixes(checkpoint: ImportedCheckpoint) -> dict[tuple[str, str], tuple[int, ...]]:
