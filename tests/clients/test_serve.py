@@ -133,6 +133,17 @@ def test_a_device_that_is_not_there_is_one_line_and_78(tiny_models: Path) -> Non
     assert "'cuda'" in line
 
 
+def test_a_model_is_named_for_explicit_control_only(start: Any, tiny_models: Path) -> None:
+    run = dragoman("serve", "--models", str(tiny_models), "--load-model", "tiny")
+    assert run.returncode == 2
+    assert "--load-model needs --model-control explicit" in run.stderr.decode()
+    explicit = ("--model-control", "explicit")
+    code, line = refused("--models", str(tiny_models), *explicit, "--load-model", "nobody")
+    assert code == 78
+    assert "no model 'nobody'; it holds tiny" in line
+    assert "No model is loaded yet" in start(*explicit).ready_line
+
+
 def test_settings_come_from_the_environment(tiny_models: Path) -> None:
     run = dragoman("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
     assert run.returncode == 2
