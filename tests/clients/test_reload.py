@@ -15,9 +15,10 @@ import pytest
 from dragoman_client import Client
 from service.bundle.manifest import Manifest
 from tests.callers import Callers
+from tests.clients.command_line import dragoman_here
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import ServerProcess, dragoman, eventually, samples
+from tests.servers import ServerProcess, eventually, samples
 from tests.slow_file import slow_to_open
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle
 
@@ -148,20 +149,20 @@ def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
     eventually(lambda: reloads(server, "unchanged") > unchanged + 2)
     assert served() == [("tiny", "2"), ("tiny", "1")]
 
-    run = dragoman("models", "--server", server.address)
+    run = dragoman_here("models", "--server", server.address)
     assert [line.split()[:2] for line in run.stdout.decode().splitlines()[1:]] == [["tiny", "2"], ["tiny", "1"]]
     for version in "12":
         asked = ("--model", "tiny", "--model-version", version, "--to", "de", GOLDEN_TEXTS[0])
-        run = dragoman("translate", "--server", server.address, *asked)
+        run = dragoman_here("translate", "--server", server.address, *asked)
         assert (run.returncode, run.stderr) == (0, b"")
         assert run.stdout.decode() == golden_translations(tiny_versions / version)[0] + "\n"
     for given in (("--from", "en"), ()):
         asked = ("--model", "tiny", "--model-version", "3", "--to", "de", *given, "Hello")
-        run = dragoman("translate", "--server", server.address, *asked)
+        run = dragoman_here("translate", "--server", server.address, *asked)
         assert run.returncode == 2
         assert b"version '3' of model 'tiny' is not served" in run.stderr
         assert b"2, 1" in run.stderr
-    run = dragoman("translate", "--server", server.address, "--model-version", "1", "--to", "de", "Hello")
+    run = dragoman_here("translate", "--server", server.address, "--model-version", "1", "--to", "de", "Hello")
     assert run.returncode == 2
     assert b"--model-version needs --model" in run.stderr
 

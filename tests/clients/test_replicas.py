@@ -14,6 +14,7 @@ import pytest
 from dragoman_client import Client, Options, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.callers import Callers
+from tests.clients.command_line import dragoman_here
 from tests.grpc_calls import request_of
 from tests.http_caller import call
 from tests.patience import patient
@@ -236,10 +237,8 @@ def test_the_servers_of_the_template_unit_have_ports_of_their_own_for_operators(
     command = re.search(r"^ExecStart=\S+/dragoman serve (.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     assert command is not None
     assert command[1].startswith("--config ")
-    shown = [
-        dragoman("config", "--models", str(tiny_models), stdin=None, timeout_seconds=30.0, **unit_variables(number))
-        for number in (1, 2)
-    ]
+    variables: list[Any] = [unit_variables(number) for number in (1, 2)]
+    shown = [dragoman_here("config", "--models", str(tiny_models), **each) for each in variables]
     assert [(run.returncode, b"reuse_port = true" in run.stdout) for run in shown] == [(0, True)] * 2
     ports = [set(re.findall(rb"(?:metrics|admin)_port = (\d+)", run.stdout)) for run in shown]
     assert len(ports[0] | ports[1]) == 4

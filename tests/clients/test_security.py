@@ -12,6 +12,7 @@ from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
 from service.cli.errors import ExitCode
 from tests.certificates import Authority, Pair, replace
+from tests.clients.command_line import dragoman_here
 from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
@@ -67,7 +68,7 @@ def folder(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="module")
 def api_key(folder: Path) -> str:
-    made = dragoman("key", "new", "alice", "--expires", "2099-01-31", "--requests-per-minute", "100")
+    made = dragoman_here("key", "new", "alice", "--expires", "2099-01-31", "--requests-per-minute", "100")
     assert made.returncode == 0
     assert made.stdout.decode().splitlines()[0] == "[keys.alice]"
     assert made.stdout.decode().splitlines()[2:] == ["expires = 2099-01-31T00:00:00Z", "requests_per_minute = 100"]
@@ -88,7 +89,7 @@ def process(tiny_models: Path, folder: Path, api_key: str) -> Iterator[ServerPro
 
 
 def ask(process: ServerProcess, *arguments: str, key: str = "") -> tuple[int, str, str]:
-    run = dragoman(*arguments, "--server", process.address, DRAGOMAN_API_KEY=key)
+    run = dragoman_here(*arguments, "--server", process.address, DRAGOMAN_API_KEY=key)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 

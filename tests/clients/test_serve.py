@@ -15,6 +15,7 @@ import pytest
 
 from dragoman_client import Client, ClientError, Options
 from service.config.server_config import SETTINGS
+from tests.clients.command_line import dragoman_here
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, eventually, free_port, samples
 from tests.slow_file import slow_to_open
@@ -134,7 +135,7 @@ def test_a_device_that_is_not_there_is_one_line_and_78(tiny_models: Path) -> Non
 
 
 def test_a_model_is_named_for_explicit_control_only(start: Any, tiny_models: Path) -> None:
-    run = dragoman("serve", "--models", str(tiny_models), "--load-model", "tiny")
+    run = dragoman_here("serve", "--models", str(tiny_models), "--load-model", "tiny")
     assert run.returncode == 2
     assert "--load-model needs --model-control explicit" in run.stderr.decode()
     explicit = ("--model-control", "explicit")
@@ -145,7 +146,7 @@ def test_a_model_is_named_for_explicit_control_only(start: Any, tiny_models: Pat
 
 
 def test_settings_come_from_the_environment(tiny_models: Path) -> None:
-    run = dragoman("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
+    run = dragoman_here("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
     assert run.returncode == 2
     assert "DRAGOMAN_SERVE_PORT" in run.stderr.decode() or "'none'" in run.stderr.decode()
 
@@ -158,7 +159,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp_path: Path) -> None:
-    run = dragoman(
+    run = dragoman_here(
         *("config", "--port", "7", "--no-reflection"),
         DRAGOMAN_SERVE_CONFIG=str(path),
         DRAGOMAN_SERVE_PORT="5",
@@ -177,7 +178,9 @@ def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp
         assert line in lines
     printed = tmp_path / "printed.toml"
     printed.write_bytes(run.stdout)
-    again = dragoman("config", "--config", str(printed), "--json", DRAGOMAN_SERVE_CONFIG="/none.toml")  # the flag wins
+    again = dragoman_here(
+        "config", "--config", str(printed), "--json", DRAGOMAN_SERVE_CONFIG="/none.toml"
+    )  # the flag wins
     document = json.loads(again.stdout)
     values = {name: "" if each["value"] is None else each["value"] for name, each in document.items()}
     assert values == tomllib.loads(run.stdout.decode())
@@ -186,19 +189,13 @@ def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp
 
 def test_a_wrong_file_is_a_line_each_and_78(path: Path) -> None:
     path.write_text("max_slot = 2\nport = 70_000\n", encoding="utf-8")
-    run = dragoman("serve", "--config", str(path), DRAGOMAN_SERVE_HOSTS="x")
+    run = dragoman_here("serve", "--config", str(path), DRAGOMAN_SERVE_HOSTS="x")
     assert (run.returncode, run.stdout) == (78, b"")
     assert run.stderr.decode().splitlines() == [
         f"dragoman: {path} has an unknown key 'max_slot'; did you mean 'max_slots'?",
         f"dragoman: port in {path} is 70000; give a whole number from 0 to 65535.",
         "dragoman: the environment has an unknown variable 'DRAGOMAN_SERVE_HOSTS'; did you mean 'DRAGOMAN_SERVE_HOST'?",
     ]
-
-
-def test_a_missing_file_is_one_line_and_78() -> None:
-    run = dragoman("config", DRAGOMAN_SERVE_CONFIG="/none.toml")
-    assert (run.returncode, run.stdout) == (78, b"")
-    assert run.stderr == b"dragoman: can't read the configuration file /none.toml: No such file or directory.\n"
 
 
 def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: Path) -> None:
