@@ -87,22 +87,22 @@ def test_no_call_fails_while_versions_come_and_go(
     start: Callable[..., ServerProcess], models: Path, tiny_versions: Path
 ) -> None:
     server = start(models)
-    expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads so far: weights
-    translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
-    assert len(set(translations.values())) == 4  # otherwise this test proves nothing
+    expected = {("1", 0): "1", ("2", 1): "2", ("2", 2): "3"}  # version, reloads so far: weights
+    translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "123"}
+    assert len(set(translations.values())) == 3  # otherwise this test proves nothing
     swaps, answers = [], list[Answer]()
 
     def wait_for_more_answers() -> None:
-        goal = len(answers) + 25
+        goal = len(answers) + 34
         eventually(lambda: len(answers) >= goal or bool(callers.failures))
 
     with ExitStack() as stack:
         connected = partial(stub_of, server.address, enable_retries=0, use_local_subchannel_pool=1)
         stubs = [stack.enter_context(connected()) for _ in range(NUM_CALLERS)]
         calls = [partial(ask, stub, answers, is_long=bool(number % 2)) for number, stub in enumerate(stubs)]
-        callers = stack.enter_context(Callers(*calls))
+        callers = stack.enter_context(Callers(*calls, pause_seconds=0.03))
         wait_for_more_answers()
-        for bundle, version in (("2", "2"), ("3", "3"), ("4", "3")):
+        for bundle, version in (("2", "2"), ("3", "2")):
             put_bundle(models, tiny_versions / bundle, version=version)
             began = time.monotonic()
             reload(server)
@@ -120,7 +120,7 @@ def test_no_call_fails_while_versions_come_and_go(
         assert answer.texts in allowed
     seen = {answer.texts for answer in answers}
     assert seen == set(translations.values())
-    order = [translations[weights] for weights in "1234"]
+    order = [translations[weights] for weights in "123"]
     by_end = sorted(answers, key=lambda answer: answer.ended)
     for answer in answers:  # after a new version has answered, no later call gets an older one
         newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
