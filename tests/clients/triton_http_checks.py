@@ -74,10 +74,8 @@ def check_server() -> None:
 
 
 def check_metadata_and_config() -> None:
-    metadata = client.get_model_metadata("tiny")
+    metadata, config = client.get_model_metadata("tiny"), client.get_model_config("tiny")
     assert metadata["versions"] == ["1", "2"]
-    assert client.get_model_metadata("tiny", "1") == metadata
-    config = client.get_model_config("tiny")
     assert (config["name"], config["max_batch_size"], config["backend"]) == ("tiny", 0, metadata["platform"])
     assert [each["data_type"] for each in config["output"]] == ["TYPE_STRING", "TYPE_FP32", "TYPE_STRING"]
 
@@ -116,18 +114,10 @@ def check_json_and_binary_mixed() -> None:
 
 
 def check_texts_outside_of_ascii() -> None:
-    texts = ["Bonjour à tous \u2014 \U0001f600 \"'\\\n", ""]
-    answers = [
-        strings(
-            client.infer(
-                "many",
-                inputs(texts, binary=binary, source=["fr"], target=["it"]),
-                outputs=outputs("translation", binary=out),
-            )
-        )
-        for binary in (False, True)
-        for out in (False, True)
-    ]
+    texts, answers = ["Bonjour à tous \u2014 \U0001f600 \"'\\\n", ""], []
+    for binary, out in ((False, False), (False, True), (True, False), (True, True)):
+        given = inputs(texts, binary=binary, source=["fr"], target=["it"])
+        answers.append(strings(client.infer("many", given, outputs=outputs("translation", binary=out))))
     assert answers[0][0]
     assert answers == [answers[0]] * 4
     assert answers[0][1] == ""
