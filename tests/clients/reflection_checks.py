@@ -1,4 +1,4 @@
-"""Checks of a client that learns all from the server's reflection, without .proto files. See test_foreign_clients.py."""
+"""Checks of a client that learns all from the reflection of a server. See test_foreign_clients.py."""
 
 import json
 import sys
