@@ -1,7 +1,8 @@
-"""Runs the checks of a module beside this one: `python check_runner.py SECONDS MODULE SETTINGS`, without our code.
+"""Runs checks of a module beside this one, without our code: `python check_runner.py SECONDS MODULE NAMES SETTINGS`.
 
-Every function `check_...` is one check; they run in their order. Settings are JSON, which the module reads; the outcome
-of each check is printed as JSON: why it failed, empty if it did not. A check's name is printed when it has ended.
+Each is a function `check_...`; they run in the order of their names, which commas separate. Settings are JSON, which
+the module reads; the outcome of each check is printed as JSON: why it failed, empty if it did not. A check's name is
+printed when it has ended.
 """
 
 import faulthandler
@@ -26,8 +27,9 @@ def outcome(name: str, check: Callable[[], None]) -> str:
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(float(sys.argv.pop(1)), exit=True)  # shows where it hangs
-    module = importlib.import_module(sys.argv.pop(1))
-    outcomes = {name: outcome(name, each) for name, each in list(vars(module).items()) if name.startswith("check_")}
+    name_of_module, names = sys.argv.pop(1), sys.argv.pop(1).split(",")
+    module = importlib.import_module(name_of_module)  # it reads the settings
+    outcomes = {name: outcome(name, getattr(module, name)) for name in names}
     ours = [name for name in sys.modules if name.split(".")[0] == "service"]
     assert not ours, ours
     print(json.dumps(outcomes), flush=True)

@@ -1,4 +1,4 @@
-"""Checks of google-cloud-translate over gRPC, for `test_google_client.py`: a program that imports none of our code."""
+"""Checks of google-cloud-translate over gRPC. See test_foreign_clients.py."""
 
 import asyncio
 import inspect
@@ -68,13 +68,9 @@ def check_texts_come_back_translated_in_their_order() -> None:
     assert together == [translated(contents=[text])[0] for text in texts]
     assert together[1::2] == texts[1::2]
     assert len(set(together)) == len(texts)
-
-
-def check_arguments_instead_of_a_request() -> None:
     model = f"{PARENT}/models/tiny"
-    answer = client.translate_text(**GOOD, model=model)
-    assert [each.translated_text for each in answer.translations] == translated()
-    assert answer.translations[0].model == model
+    by_arguments = client.translate_text(**GOOD | {"contents": texts}, model=model).translations
+    assert [(each.translated_text, each.model) for each in by_arguments] == [(text, model) for text in together]
 
 
 def check_a_source_language_that_is_left_out_is_detected() -> None:
@@ -90,12 +86,7 @@ def check_what_is_wrong_is_named() -> None:
     assert (error.domain, error.reason) == ("dragoman", "TOO_MANY")
     error = fails(exceptions.NotFound, lambda: translated(model=f"{PARENT}/models/huge"))
     assert detail(error, error_details_pb2.ResourceInfo).resource_name == f"{PARENT}/models/huge"
-
-
-def check_a_deadline() -> None:
-    request = GOOD | {"contents": MANY}
-    fails(exceptions.DeadlineExceeded, lambda: client.translate_text(request=request, timeout=0.05))
-    assert translated()
+    fails(exceptions.DeadlineExceeded, lambda: client.translate_text(request=GOOD | {"contents": MANY}, timeout=0.05))
 
 
 def check_how_a_translation_ended_is_in_the_trailers() -> None:
@@ -108,14 +99,12 @@ def check_how_a_translation_ended_is_in_the_trailers() -> None:
     assert trailers["x-request-id"]
 
 
-def check_a_language_is_detected() -> None:
+def check_languages() -> None:
     answer = client.detect_language(parent=PARENT, content="Where is the train station?", mime_type="text/plain")
     assert [each.language_code for each in answer.languages] == ["en"]
     assert 0.0 < answer.languages[0].confidence <= 1.0
-
-
-def check_the_languages() -> None:
-    languages = client.get_supported_languages(parent=PARENT, display_language_code="de").languages
+    asked = {"parent": PARENT, "display_language_code": "de", "model": f"{PARENT}/models/tiny"}
+    languages = client.get_supported_languages(request=asked).languages
     found = [(each.language_code, each.display_name, each.support_source, each.support_target) for each in languages]
     assert found == [("de", "Deutsch", False, True), ("en", "Englisch", True, False)]
 
@@ -135,34 +124,28 @@ def check_every_other_call_says_what_there_is_instead() -> None:
         assert error.reason == "UNIMPLEMENTED"
 
 
-def check_glossaries_are_listed() -> None:
+def check_glossaries() -> None:
     found = list(client.list_glossaries(parent=PARENT))
-    ids = ["files.en-de", "files.en-pt_BR", "long.en-de"]
+    ids = ["files.en-de", "long.en-de", "several.fr-it", "several.it-fr"]
     assert [each.name for each in found] == [f"{GLOSSARIES}/{name}" for name in ids]
-    assert [each.entry_count for each in found] == [2, 1, 2500]
-    pair = found[1].language_pair
-    assert (pair.source_language_code, pair.target_language_code) == ("en", "pt-BR")
-    some = client.list_glossaries(request={"parent": PARENT, "filter": "src=en AND tgt=pt-BR"})
-    assert [each.name for each in some] == [f"{GLOSSARIES}/files.en-pt_BR"]
+    assert [each.entry_count for each in found] == [2, 2500, 1, 1]
+    some = client.list_glossaries(request={"parent": PARENT, "filter": "src=fr AND tgt=it"})
+    (pair,) = [each.language_pair for each in some]
+    assert (pair.source_language_code, pair.target_language_code) == ("fr", "it")
+    pages = client.list_glossaries(request={"parent": PARENT, "page_size": 3}).pages
+    assert [len(page.glossaries) for page in pages] == [3, 1]
+    assert client.get_glossary(name=found[0].name) == found[0]
+    error = fails(exceptions.NotFound, lambda: client.get_glossary(name=f"{GLOSSARIES}/none"))
+    assert detail(error, error_details_pb2.ResourceInfo).resource_name == f"{GLOSSARIES}/none"
 
 
-def check_lists_come_in_pages() -> None:
-    pages = client.list_glossaries(request={"parent": PARENT, "page_size": 2}).pages
-    assert [len(page.glossaries) for page in pages] == [2, 1]
+def check_entries_of_glossaries() -> None:
     entries = client.list_glossary_entries(parent=f"{GLOSSARIES}/long")
     assert [entry.terms_pair.source_term.text for entry in entries] == [f"term {number}" for number in range(2500)]
-
-
-def check_one_glossary_and_one_entry() -> None:
-    name = f"{GLOSSARIES}/files.en-de"
-    found = client.get_glossary(name=name)
-    assert (found.name, found.entry_count) == (name, 2)
-    first, second = client.list_glossary_entries(parent=name)
+    first, second = client.list_glossary_entries(parent=f"{GLOSSARIES}/files.en-de")
     assert (first.terms_pair.source_term.text, first.terms_pair.target_term.text) == ("file", "Akte")
     assert (first.terms_pair.source_term.language_code, first.terms_pair.target_term.language_code) == ("en", "de")
     assert client.get_glossary_entry(name=second.name) == second
-    error = fails(exceptions.NotFound, lambda: client.get_glossary(name=f"{GLOSSARIES}/none"))
-    assert detail(error, error_details_pb2.ResourceInfo).resource_name == f"{GLOSSARIES}/none"
 
 
 def check_a_translation_comes_without_the_glossary_and_with_it() -> None:
@@ -187,7 +170,7 @@ def check_asyncio() -> None:
                 *(each.translate_text(request=GOOD | {"contents": [text]}) for text in texts * 4)
             )
             assert [answer.translations[0].translated_text for answer in answers] == translated(contents=texts) * 4
-            assert [found.entry_count async for found in await each.list_glossaries(parent=PARENT)] == [2, 1, 2500]
+            assert [found.entry_count async for found in await each.list_glossaries(parent=PARENT)] == [2, 2500, 1, 1]
             call = asyncio.ensure_future(each.translate_text(request=GOOD | {"contents": MANY}))
             await each.translate_text(request=GOOD)  # takes turns with the many texts, so they have begun
             call.cancel()
@@ -199,6 +182,6 @@ def check_asyncio() -> None:
 
 
 def check_every_field_is_googles() -> None:
-    file = file_of(Path(SETTINGS["descriptor"]))
+    file = file_of(Path(SETTINGS["descriptors"], "google.pb"))
     assert file.message_type
     assert differences(file) == []

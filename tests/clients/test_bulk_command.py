@@ -1,14 +1,12 @@
 """`dragoman bulk` as a user runs it: killed and continued, in shards, and with the answers that a server gives."""
 
-import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -17,6 +15,7 @@ import pytest
 from dragoman_client import Client
 from service.cli.errors import ExitCode
 from service.process.disk import held
+from tests.clients.command_line import dragoman_here
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
@@ -33,15 +32,13 @@ TEXTS = [
 OWN_MODELS = ("--models", str(BUNDLE), "--num-threads", "1")
 
 
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "service", "bulk", *map(str, arguments)]
+PROGRAM = (sys.executable, "-m", "service", "bulk")
+NUM_ROWS = 600  # long enough to be ended halfway
 
 
-def bulk(
-    *arguments: str | Path, by: Sequence[str], index: Mapping[str, str] = MappingProxyType({})
-) -> subprocess.CompletedProcess[str]:
-    given: Any = {"capture_output": True, "text": True, "timeout": patient(60), "check": False}
-    return subprocess.run(command(*arguments, *by), cwd=REPOSITORY, env=environment() | dict(index), **given)
+def bulk(*arguments: str | Path, by: Sequence[str], **index: Any) -> subprocess.CompletedProcess[str]:
+    run = dragoman_here("bulk", *map(str, arguments), *by, **index)
+    return subprocess.CompletedProcess(run.args, run.returncode, stderr=run.stderr.decode())
 
 
 @pytest.fixture(scope="module")
@@ -68,53 +65,55 @@ def write_rows(path: Path, num_rows: int) -> list[str]:
     return texts
 
 
-def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(
-    tmp_path: Path, by: Sequence[str], shipped: ServerProcess
-) -> None:
-    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    texts = write_rows(source, 1500)
-    arguments = (source, output, "--to", "de", "--rows-per-part", "50")
-    process = subprocess.Popen(command(*arguments, *by), cwd=REPOSITORY, env=environment(), start_new_session=True)
-    parts = tmp_path / "out.jsonl.parts"
-    eventually(functools.partial(_has_more, parts, 2), timeout_seconds=60)
+def of_long_run(folder: Path) -> tuple[str, ...]:
+    return str(folder / "in.jsonl"), str(folder / "out.jsonl"), "--to", "de", "--rows-per-part", "20"
+
+
+def num_parts(output: Path) -> int:
+    return len(list(output.with_name(f"{output.name}.parts").glob("0*.jsonl")))
+
+
+def wait_for_parts(output: Path, number: int) -> None:
+    eventually(lambda: num_parts(output) >= number, timeout_seconds=60)
+
+
+def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(tmp_path: Path, shipped: ServerProcess) -> None:
+    output = tmp_path / "out.jsonl"
+    texts, arguments = write_rows(tmp_path / "in.jsonl", NUM_ROWS), of_long_run(tmp_path)
+    run = [*PROGRAM, *arguments, *OWN_MODELS]
+    process = subprocess.Popen(run, cwd=REPOSITORY, env=environment(), start_new_session=True)
+    wait_for_parts(output, 3)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    kept = len(list(parts.glob("0*.jsonl")))
+    kept = num_parts(output)
     assert kept < 30, "it ended before it was killed"
-    answer = bulk(*arguments, by=by)
+    answer = bulk(*arguments, by=OWN_MODELS)
     assert answer.returncode == 0, answer.stderr
-    assert f"1500 rows, {50 * kept} of them from earlier runs" in answer.stderr
+    assert f"{NUM_ROWS} rows, {20 * kept} of them from earlier runs" in answer.stderr
     rows = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [row["id"] for row in rows] == list(range(1500))
+    assert [row["id"] for row in rows] == list(range(NUM_ROWS))
     with Client(shipped.address) as client:
-        served = [each.text for each in client.translate(texts[:500], "en", "de")]
-    assert [row["translation"] for row in rows[:500]] == served
+        served = [each.text for each in client.translate(texts, "en", "de")]
+    assert [row["translation"] for row in rows] == served
     assert {row["finish_reason"] for row in rows} >= {"stop"}
-    assert not parts.exists()
-
-
-def _has_more(parts: Path, least: int) -> bool:
-    return len(list(parts.glob("0*.jsonl"))) > least
+    assert not output.with_name("out.jsonl.parts").exists()
 
 
 def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path, by_server: Sequence[str]) -> None:
-    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    write_rows(source, 1500)
-    arguments = (source, output, "--to", "de", "--rows-per-part", "50")
-    parts = tmp_path / "out.jsonl.parts"
+    output = tmp_path / "out.jsonl"
+    write_rows(tmp_path / "in.jsonl", NUM_ROWS)
     with ServerProcess(BUNDLE) as gone:
         for stop, code in ((None, ExitCode.INTERRUPTED), (gone, ExitCode.NO_SERVER)):
-            num_parts = len(list(parts.glob("0*.jsonl")))
-            process = subprocess.Popen(
-                command(*arguments, "--server", gone.address), cwd=REPOSITORY, env=environment(), stderr=subprocess.PIPE
-            )
-            eventually(functools.partial(_has_more, parts, num_parts + 2), timeout_seconds=60)
+            num_before = num_parts(output)
+            run = [*PROGRAM, *of_long_run(tmp_path), "--server", gone.address]
+            process = subprocess.Popen(run, cwd=REPOSITORY, env=environment(), stderr=subprocess.PIPE)
+            wait_for_parts(output, num_before + 3)
             stop.kill() if stop else process.send_signal(signal.SIGINT)
             errors = process.communicate(timeout=patient(60))[1].decode()
             assert process.returncode == code, errors
             assert errors.endswith("what is done stays; the same command continues.\n")
-    assert bulk(*arguments, by=by_server).returncode == 0
-    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == list(range(1500))
+    assert bulk(*of_long_run(tmp_path), by=by_server).returncode == 0
+    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == list(range(NUM_ROWS))
 
 
 def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path, by: Sequence[str]) -> None:
@@ -137,7 +136,7 @@ def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path, by_serv
     write_rows(source, 40)
     options = (source, output, "--to", "de", "--rows-per-part", "7")
     for variable, index in (("JOB_COMPLETION_INDEX", "0"), ("SLURM_ARRAY_TASK_ID", "1")):
-        answer = bulk(*options, "--shard", "/2", index={variable: index}, by=by_server)
+        answer = bulk(*options, "--shard", "/2", **{variable: index}, by=by_server)
         assert answer.returncode == 0, answer.stderr
     answer = bulk(*options, by=by_server)
     assert answer.returncode == 0, answer.stderr

@@ -14,17 +14,22 @@ from typing import Any
 
 import pytest
 
+from dragoman_client import Client, MimeType, Options
+from service.documents import DocumentOptions, open_document
+from service.documents.report import doubt_about
+from tests.clients.command_line import dragoman_here
 from tests.patience import patient
-from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, free_port
+from tests.servers import REPOSITORY, ServerProcess, environment
 from tests.tiny_bundle import GOLDEN_TEXTS
+from tests.unit.documents.formats.office import word
 
 
 @pytest.fixture
 def translate(server: ServerProcess) -> Any:
-    def run(*arguments: Any, stdin: Any = None, **settings: Any) -> Any:
+    def run(*arguments: Any, stdin: Any = None) -> Any:
         given = () if "--to" in arguments else ("--to", "de")
         options = ("--server", server.address, *given, "--max-output-tokens", "4")
-        return dragoman("translate", *options, *arguments, stdin=stdin, **settings)
+        return dragoman_here("translate", *options, *arguments, stdin=stdin)
 
     return run
 
@@ -40,11 +45,11 @@ def bash(command: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(["bash", "-c", command], check=False, **arguments)
 
 
-def started(server: ServerProcess) -> Any:
-    """Start a translation of what is written to its standard input."""
-    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
+def started(server: ServerProcess, *arguments: str, **streams: Any) -> Any:
+    """Start a translation, by default of what is written to its standard input."""
+    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de", *arguments]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen(command, cwd=REPOSITORY, env=environment(), **pipes)
+    return subprocess.Popen(command, cwd=REPOSITORY, env=environment(), **pipes | streams)
 
 
 def test_the_printed_command_works(server: ServerProcess) -> None:
@@ -71,20 +76,11 @@ def test_texts_on_the_command_line(translate: Any) -> None:
 def test_lines_keep_their_order_their_ends_and_their_gaps(translate: Any) -> None:
     texts = [GOLDEN_TEXTS[number % 3] if number % 5 else "" for number in range(500)]
     translations = dict(zip(GOLDEN_TEXTS, translate(*GOLDEN_TEXTS).stdout.decode().split("\n"), strict=False))
-    run = translate(stdin="\n".join(texts).encode())
-    assert (run.returncode, run.stderr) == (0, b"")
-    assert run.stdout.decode() == "\n".join(translations.get(text, "") for text in texts)
-
-
-def test_crlf_stays_crlf(translate: Any) -> None:
-    run = translate(stdin=b"Hello\r\n\r\nkeys\n")
-    assert run.stdout.count(b"\r\n") == 2
-    assert run.stdout.endswith(b"\n")
-
-
-def test_no_input_gives_no_output(translate: Any) -> None:
-    run = translate(stdin=b"")
-    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+    for end in ("\n", "\r\n"):
+        run = translate(stdin=end.join(texts).encode())
+        assert (run.returncode, run.stderr) == (0, b"")
+        assert run.stdout.decode() == end.join(translations.get(text, "") for text in texts)
+    assert translate(stdin=b"").stdout == b""
 
 
 def test_files_in_and_out(translate: Any, tmp_path: Path) -> None:
@@ -93,6 +89,8 @@ def test_files_in_and_out(translate: Any, tmp_path: Path) -> None:
     run = translate("--file", str(source), "-o", str(target))
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
     assert target.read_bytes() == translate("Hello", "keys").stdout
+    assert translate("-i", str(source), "-o", str(source)).returncode == 2
+    assert source.read_text(encoding="utf-8") == "Hello\nkeys\n"
 
 
 def test_what_to_check_is_told_in_notes_and_in_a_report(translate: Any, tmp_path: Path) -> None:
@@ -138,17 +136,14 @@ def test_a_stream_is_the_translation(translate: Any) -> None:
 
 
 def test_words_of_a_stream_come_before_its_end(server: ServerProcess) -> None:
-    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
     text = "Save the file before you close the window. " * 40
-    with subprocess.Popen(
-        [*command, "--stream", text], stdout=subprocess.PIPE, cwd=REPOSITORY, env=environment()
-    ) as process:
-        assert process.stdout is not None
-        raw: Any = process.stdout.raw  # type: ignore[attr-defined]
+    with started(server, "--stream", text) as process:
+        raw = process.stdout.raw
         parts = list(iter(lambda: raw.read(1 << 20), b""))  # exactly as written; bounded by pytest-timeout
         assert process.wait(patient(30)) == 0
     assert len(parts) > 1
-    assert b"".join(parts) == dragoman("translate", "--server", server.address, "--to", "de", text).stdout
+    whole = dragoman_here("translate", "--server", server.address, "--to", "de", text)
+    assert b"".join(parts) == whole.stdout
 
 
 def test_terms_and_formatting_reach_the_server(translate: Any) -> None:
@@ -161,31 +156,28 @@ def test_terms_and_formatting_reach_the_server(translate: Any) -> None:
 
 
 def test_models_as_a_table_and_as_json(server: ServerProcess) -> None:
-    table = dragoman("models", "--server", server.address)
+    table = dragoman_here("models", "--server", server.address)
     assert table.returncode == 0
     heading, row = table.stdout.decode().splitlines()
     assert (heading.split()[0], heading.split()[-1]) == ("MODEL", "LICENCE")
     assert row.split()[:3] == ["tiny", "1", "en-de"]
     assert row.endswith("float32    plain    unknown")
-    (model,) = json.loads(dragoman("models", "--json", "--server", server.address).stdout)
+    (model,) = json.loads(dragoman_here("models", "--json", "--server", server.address).stdout)
     assert (model["name"], model["kernels"], model["licence"]) == ("tiny", "plain", "unknown")
     assert model["language_pairs"] == [{"source_language_code": "en", "target_language_code": "de"}]
 
 
-def test_options_can_come_from_the_environment(server: ServerProcess) -> None:
-    run = dragoman("translate", "Hello", DRAGOMAN_TRANSLATE_TO="de", DRAGOMAN_TRANSLATE_SERVER=server.address)
-    assert (run.returncode, run.stderr) == (0, b"")
-
-
-@pytest.mark.parametrize("command", [("translate", "--to", "de", "Hello"), ("detect", "Hello"), ("models",)])
+@pytest.mark.parametrize("command", [("translate", "Hello"), ("detect", "Hello"), ("models",)])
 def test_one_variable_names_the_server_of_every_command(server: ServerProcess, command: tuple[str, ...]) -> None:
-    run = dragoman(*command, DRAGOMAN_SERVER=server.address)
+    to: Any = {"DRAGOMAN_TRANSLATE_TO": "de"}  # as every option
+    run = dragoman_here(*command, DRAGOMAN_SERVER=server.address, **to)
     assert (run.returncode, run.stderr) == (0, b"")
     own: Any = {f"DRAGOMAN_{command[0].upper()}_SERVER": server.address}
-    assert dragoman(*command, DRAGOMAN_SERVER="127.0.0.1:1", **own).returncode == 0  # the command's own comes first
-    lost = dragoman(*command, DRAGOMAN_SERVER="127.0.0.1:1")
+    assert dragoman_here(*command, DRAGOMAN_SERVER="127.0.0.1:1", **own, **to).returncode == 0
+    lost = dragoman_here(*command, DRAGOMAN_SERVER="127.0.0.1:1", **to)
     assert lost.returncode == 69
-    assert "127.0.0.1:1" in one_line(lost)
+    assert "no server answers at 127.0.0.1:1" in one_line(lost)
+    assert "make serve" in one_line(lost)
 
 
 @pytest.mark.parametrize(
@@ -224,35 +216,12 @@ def test_what_came_before_a_bad_line_is_translated(translate: Any) -> None:
     assert run.stdout == translate("Hello", "keys").stdout
 
 
-def test_the_input_is_never_overwritten(translate: Any, tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_text("Hello\n", encoding="utf-8")
-    run = translate("-i", str(path), "-o", str(path))
-    assert run.returncode == 2
-    assert path.read_text(encoding="utf-8") == "Hello\n"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("translate",),
-        ("translate", "--to", "de", "--file", "x", "text"),
-        ("translate", "--to", "de", "--no"),
-        ("nope",),
-    ],
-)
-def test_a_wrong_command_line_is_usage(arguments: Any) -> None:
-    run = dragoman(*arguments)
-    assert run.returncode == 2
-    assert "Usage:" in run.stderr.decode()
-
-
-@pytest.mark.parametrize("arguments", [("translate", "--to", "de", "Hello"), ("models",)])
-def test_without_a_server_it_is_one_line_and_69(arguments: Any) -> None:
-    run = dragoman(*arguments, "--server", f"127.0.0.1:{free_port()}")
-    assert run.returncode == 69
-    assert "no server answers at 127.0.0.1:" in one_line(run)
-    assert "make serve" in one_line(run)
+def test_a_wrong_command_line_is_usage() -> None:
+    to = ("translate", "--to", "de")
+    for arguments in (("translate",), (*to, "--file", "x", "text"), (*to, "--no"), ("detect", "-i", "x", "a"), ("no",)):
+        run = dragoman_here(*arguments)
+        assert run.returncode == 2
+        assert "Usage:" in run.stderr.decode()
 
 
 def test_a_closed_pipe_is_quiet(server: ServerProcess) -> None:
@@ -288,16 +257,10 @@ def read_terminal(terminal: int) -> str:
 def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: Path, watched: bool) -> None:
     source = tmp_path / "in.txt"
     source.write_text("Hello\n" * 50, encoding="utf-8")
-    arguments = ["--server", server.address, "--to", "de", "-i", str(source), "--max-output-tokens", "2"]
     terminal, other_end = pty.openpty()
     termios.tcsetwinsize(other_end, (24, 100))
-    with subprocess.Popen(
-        [sys.executable, "-m", "service", "translate", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=other_end if watched else subprocess.PIPE,
-        cwd=REPOSITORY,
-        env=environment(),
-    ) as process:
+    streams = {"stderr": other_end} if watched else {}
+    with started(server, "-i", str(source), "--max-output-tokens", "2", **streams) as process:
         out, errors = process.communicate(timeout=patient(30))
     os.close(other_end)
     shown = read_terminal(terminal) if watched else errors.decode()
@@ -306,3 +269,77 @@ def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: P
     assert out.count(b"\n") == 50
     assert bool(re.search(r"50/50 \[\d+:\d+<\d+:\d+, [\d.]+ lines/s\]", shown)) == watched
     assert watched or shown == ""
+
+
+# --- documents, whose formats are tested in tests/unit/documents
+
+
+CUT = ("--from", "en", "--to", "de", "--max-output-tokens", "6")
+CATALOGUE = b'msgid "keys"\nmsgstr ""\n\nmsgid "window"\nmsgstr "Fenster"\n'
+HTML = b"<!doctype html>\r\n<p class=a>Hello</p>\n<p title='keys'><!-- Hello --><i>keys</i></p>"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "arguments", "fields"),
+    [
+        ("t.csv", b"id;text\r\n1;Hello\r\n", ("--column", "text"), {"columns": ("text",)}),
+        ("t.tsv", b"1\tHello\tx\r\n\r\n2\tkeys\t", ("--column", "2"), {"columns": ("2",)}),
+        ("t.tsv", b"1\t2\nHello\tkeys", ("--header", "--column", "1"), {"columns": ("1",), "has_header": True}),
+        ("t.HTM", HTML, (), {}),
+        ("t.po", CATALOGUE, (), {}),
+        ("t.po", CATALOGUE, ("--retranslate",), {"has_all": True}),
+        ("t.docx", word("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), (), {}),
+        ("t.md", "".join(f"Hello\n\n`{number}` *keys*\n\n" for number in range(40)).encode(), (), {}),
+        ("t.txt", "Hello é\n".encode("utf-16-le"), ("--encoding", "utf-16-le"), {"encoding": "utf-16-le"}),
+    ],
+)  # fmt: skip
+def test_the_texts_of_a_document_are_translated(
+    server: ServerProcess, tmp_path: Path, name: str, source: bytes, arguments: tuple[str, ...], fields: dict[str, Any]
+) -> None:
+    given, made = tmp_path / name, tmp_path / f"out-{name}"
+    given.write_bytes(source)
+    run = dragoman_here("translate", "--server", server.address, *CUT, "-i", str(given), "-o", str(made), *arguments)
+    assert (run.returncode, run.stdout) == (0, b"")
+    document = open_document(name, source, DocumentOptions(target="de", **fields))
+    options = Options(max_output_tokens=6)
+    with Client(server.address) as client:
+        found = [
+            client.translate([each.text], "en", "de", options=options, mime_type=MimeType(each.mime_type.value))[0]
+            for each in document.texts
+        ]
+    doubts = {number: doubt for number, each in enumerate(found) if (doubt := doubt_about(each))}
+    assert made.read_bytes() == document.written([each.text for each in found], doubts) != source
+
+
+def test_a_pipe_needs_the_name_of_the_format(server: ServerProcess) -> None:
+    options = ("translate", "--server", server.address, *CUT, "--format")
+    source = b"1\n00:00:01,000 --> 00:00:02,500\nHello\n"
+    run = dragoman_here(*options, "srt", stdin=source)
+    assert (run.returncode, run.stderr) == (0, b"note: 1 text was cut off: 1 length.\n")
+    assert run.stdout.startswith(source.partition(b"Hello")[0])
+    both = dragoman_here(*options, "html", "<p>Hello</p>", "<b>keys</b>")
+    assert re.fullmatch("<p>.*</p>\n<b>.*</b>\n", both.stdout.decode())
+    assert both.stderr == b"note: 2 texts were cut off: 2 length.\n"
+    cells = dragoman_here(*options, "tsv", "--column", "1", "--column", "3", stdin=b"Hello\tkeys\twindow").stdout
+    assert [cell in (b"Hello", b"keys", b"window") for cell in cells.split(b"\t")] == [False, True, False]
+    source = b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
+    kept = dragoman_here(*options, "po", stdin=source)
+    assert (kept.returncode, kept.stdout) == (0, source)
+    assert kept.stderr == b"note: entries with more than two plural forms were left as they are: 1.\n"
+
+
+def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Path) -> None:
+    path = tmp_path / "t.docx"
+    path.write_bytes(b"Hello")
+    run = dragoman_here("translate", "--server", server.address, *CUT, "-i", str(path))
+    assert (run.returncode, run.stdout) == (65, b"")
+    assert one_line(run) == f"dragoman: {path}: it is not a ZIP archive, which a .docx is: File is not a zip file."
+
+
+def test_a_text_that_the_server_refuses_is_named_by_its_place(server: ServerProcess) -> None:
+    source = f"Hello\n\n{'keys ' * 40_000}\n\n*{'window ' * 12_000}*.".encode()
+    run = dragoman_here("translate", "--server", server.address, *CUT, "--format", "md", stdin=source)
+    assert run.returncode == 65
+    message, note = run.stderr.decode().splitlines()
+    assert message.startswith("dragoman: texts have 199999 characters in total; allowed are 131072 per call.")
+    assert note == "dragoman: It is about the text at line 3."

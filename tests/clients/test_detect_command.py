@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.servers import ServerProcess, dragoman, free_port
+from tests.clients.command_line import dragoman_here
+from tests.servers import ServerProcess
 from tests.tiny_bundle import write_tiny_bundle
 
 
@@ -21,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture
 def run(server: ServerProcess) -> Any:
     def run(command: str, *arguments: Any, stdin: Any = None) -> Any:
-        return dragoman(command, "--server", server.address, *arguments, stdin=stdin)
+        return dragoman_here(command, "--server", server.address, *arguments, stdin=stdin)
 
     return run
 
@@ -51,19 +52,14 @@ def test_lines_of_a_pipe_and_of_a_file(run: Any, tmp_path: Path) -> None:
     assert ["\t".join(row[2:]).removesuffix("\r") for row in told] == lines
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stdin", "code", "fragment"),
-    [
-        ((), b"ok\n\xff\n", 65, "line 2 is not UTF-8"),
-        (("-i", "/no/such/file"), None, 66, "can't read /no/such/file"),
-        (("-i", "x", "text"), None, 2, "either texts or --file"),
-        (("--server", f"127.0.0.1:{free_port()}", "text"), None, 69, "no server answers"),
-    ],
-)
-def test_what_a_user_gets_wrong(run: Any, arguments: Any, stdin: Any, code: int, fragment: str) -> None:
-    tried = run("detect", *arguments, stdin=stdin)
-    assert tried.returncode == code
-    assert fragment in tried.stderr.decode().splitlines()[-1]
+def test_what_a_user_gets_wrong(run: Any) -> None:
+    tried = run("detect", stdin=b"ok\n\xff\n")
+    assert (tried.returncode, b"line 2 is not UTF-8" in tried.stderr) == (65, True)
+    tried = run("detect", "-i", "/no/such/file")
+    assert (tried.returncode, b"can't read /no/such/file" in tried.stderr) == (66, True)
+    tried = run("translate", "--to", "de", "Hello")
+    assert tried.returncode == 2
+    assert "no model here translates into 'de'; served are among en, fr, hi" in tried.stderr.decode()
 
 
 def test_without_from_each_line_is_translated_from_its_own_language(run: Any) -> None:
@@ -106,9 +102,3 @@ def test_a_document_is_in_one_language(run: Any, tmp_path: Path) -> None:
     refused = run(*command)
     assert refused.returncode == 65
     assert refused.stderr.decode().startswith("dragoman: the document seems to be in 'de'; into 'fr' are translated he")
-
-
-def test_nothing_translates_into_what_nobody_serves(run: Any) -> None:
-    tried = run("translate", "--to", "de", "Hello")
-    assert tried.returncode == 2
-    assert "no model here translates into 'de'; served are among en, fr, hi" in tried.stderr.decode()

@@ -11,7 +11,8 @@ import pytest
 from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
 from service.cli.errors import ExitCode
-from tests.certificates import Authority, Pair, replace
+from tests.certificates import Authority, replace
+from tests.clients.command_line import dragoman_here
 from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
@@ -19,9 +20,7 @@ from tests.servers import (
     ServerProcess,
     dragoman,
     environment,
-    eventually,
     free_port,
-    samples,
 )
 from tests.tools import tool
 
@@ -34,29 +33,6 @@ def authority() -> Authority:
     return Authority()
 
 
-def refused(folder: Path, *arguments: str) -> str:
-    ports = ("--port", str(free_port()), "--metrics-port", str(free_port()))
-    run = dragoman("serve", *ports, "--models", str(folder), *arguments)
-    assert run.stdout == b""
-    (line,) = run.stderr.decode().splitlines()
-    assert run.returncode == ExitCode.CONFIG, line
-    return line
-
-
-def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authority, tmp_path: Path) -> None:
-    def start(pair: Pair) -> str:
-        certificate, key = pair.write(tmp_path)
-        return refused(tmp_path, "--tls-certificate", str(certificate), "--tls-key", str(key))
-
-    good, other = authority.pair(), authority.pair()
-    certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
-    assert start(Pair(good.certificate, other.key, good.not_after)) == (
-        f"dragoman: {key} is not the key of {certificate}; give a certificate and its own key."
-    )
-    assert start(authority.pair(ends_days=-0.5)).startswith(f"dragoman: {certificate} has expired at ")
-    assert refused(tmp_path, "--api-keys", str(key)).startswith(f"dragoman: {key} (API keys) is not TOML: ")
-
-
 @pytest.fixture(scope="module")
 def folder(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("security")
@@ -67,7 +43,7 @@ def folder(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="module")
 def api_key(folder: Path) -> str:
-    made = dragoman("key", "new", "alice", "--expires", "2099-01-31", "--requests-per-minute", "100")
+    made = dragoman_here("key", "new", "alice", "--expires", "2099-01-31", "--requests-per-minute", "100")
     assert made.returncode == 0
     assert made.stdout.decode().splitlines()[0] == "[keys.alice]"
     assert made.stdout.decode().splitlines()[2:] == ["expires = 2099-01-31T00:00:00Z", "requests_per_minute = 100"]
@@ -88,7 +64,7 @@ def process(tiny_models: Path, folder: Path, api_key: str) -> Iterator[ServerPro
 
 
 def ask(process: ServerProcess, *arguments: str, key: str = "") -> tuple[int, str, str]:
-    run = dragoman(*arguments, "--server", process.address, DRAGOMAN_API_KEY=key)
+    run = dragoman_here(*arguments, "--server", process.address, DRAGOMAN_API_KEY=key)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
@@ -101,17 +77,15 @@ def test_every_command_speaks_tls_and_sends_the_key(process: ServerProcess, fold
         assert out
 
 
-def test_who_has_no_good_key_is_told_so_in_one_line(process: ServerProcess, folder: Path) -> None:
-    tls = ("--tls-ca", str(folder / "ca.crt"))
-    assert ask(process, "translate", "--to", "de", "Hello", *tls, key="dgm_wrong") == (
+def test_who_has_no_good_key_or_no_tls_connection_is_told_so_in_one_line(
+    process: ServerProcess, folder: Path, tmp_path: Path
+) -> None:
+    unknown = "the API key is unknown; check it for typing errors, or ask for a new one. "
+    assert ask(process, "models", "--tls-ca", str(folder / "ca.crt"), key="dgm_wrong") == (
         ExitCode.NO_PERMISSION,
         "",
-        "dragoman: the API key is unknown; check it for typing errors, or ask for a new one. "
-        "This command reads it from DRAGOMAN_API_KEY.\n",
+        f"dragoman: {unknown}This command reads it from DRAGOMAN_API_KEY.\n",
     )
-
-
-def test_who_has_no_tls_connection_is_told_why_in_one_line(process: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "other.crt").write_bytes(Authority("Somebody else").certificate)
     not_trusted = "the server's certificate is not trusted; name its certificate authority with --tls-ca."
     assert ask(process, "models", "--tls-ca", str(tmp_path / "other.crt")) == (
@@ -126,15 +100,13 @@ def test_who_has_no_tls_connection_is_told_why_in_one_line(process: ServerProces
     )
 
 
-def test_new_files_are_taken_without_a_restart(
-    process: ServerProcess, folder: Path, authority: Authority, api_key: str
-) -> None:
-    fresh = authority.pair(ends_days=99)
-    fresh.write(folder)
-    name = "dragoman_tls_certificate_not_after_seconds"
-    eventually(lambda: samples(process.get("/metrics")[2], name) == [fresh.not_after.timestamp()])
-    code, _, err = ask(process, "models", "--tls-ca", str(folder / "ca.crt"), key=api_key)
-    assert (code, err) == (0, "")
+def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authority, tmp_path: Path) -> None:
+    certificate, key = authority.pair(ends_days=-0.5).write(tmp_path)
+    ports = ("--port", str(free_port()), "--metrics-port", str(free_port()), "--models", str(tmp_path))
+    run = dragoman("serve", *ports, "--tls-certificate", str(certificate), "--tls-key", str(key))
+    assert (run.returncode, run.stdout) == (ExitCode.CONFIG, b"")
+    (line,) = run.stderr.decode().splitlines()
+    assert line.startswith(f"dragoman: {certificate} has expired at ")
 
 
 def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Path) -> None:
@@ -146,13 +118,8 @@ def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Pa
     )
     assert run.returncode == 0, run.stderr
     assert read_keys(tmp_path / "keys.toml").names == {"web-shop", "nightly"}
-    files = {
-        "tls_certificate": "server.crt",
-        "tls_key": "server.key",
-        "tls_client_ca": "ca.crt",
-        "api_keys": "keys.toml",
-    }
-    server = serve(**{setting: tmp_path / name for setting, name in files.items()})
+    tls_files = {"tls_certificate": tmp_path / "server.crt", "tls_key": tmp_path / "server.key"}
+    server = serve(**tls_files, tls_client_ca=tmp_path / "ca.crt", api_keys=tmp_path / "keys.toml")
     tls = Tls(tmp_path / "ca.crt", tmp_path / "client.crt", tmp_path / "client.key")
     for name in ("web-shop", "nightly"):
         key = (tmp_path / f"{name}.key").read_text().strip()

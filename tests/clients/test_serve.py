@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 
 from dragoman_client import Client, ClientError, Options
 from service.config.server_config import SETTINGS
+from tests.clients.command_line import dragoman_here
+from tests.otlp_collector import otlp_collector
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, eventually, free_port, samples
 from tests.slow_file import slow_to_open
@@ -33,35 +36,30 @@ def start(tiny_models: Path) -> Iterator[Any]:
         process.kill()
 
 
-def refused(*arguments: Any) -> Any:
-    run = dragoman(
-        *("serve", "--port", str(free_port()), "--metrics-port", str(free_port()), "--admin-port", "-1"), *arguments
-    )
+def refused(*arguments: Any, **variables: Any) -> Any:
+    ports = ("--port", str(free_port()), "--metrics-port", str(free_port()), "--admin-port", "-1")
+    run = dragoman("serve", *ports, *arguments, **variables)
     assert run.stdout == b""
     (line,) = run.stderr.decode().splitlines()
     assert line.startswith("dragoman: ")
     return run.returncode, line
 
 
-def test_the_ready_line_is_all_that_it_prints(start: Any) -> None:
-    process = start()
-    process.signal(signal.SIGTERM)
-    assert process.wait() == (0, "", "")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have such a policy on Linux only")
-def test_threads_of_grpc_do_not_preempt_the_event_loop(start: Any) -> None:
+def test_the_ready_line_is_all_that_it_prints_and_threads_of_grpc_do_not_preempt_the_event_loop(start: Any) -> None:
     process = start()
     with Client(process.address) as client:
         client.translate(["hello"], "en", "de")
-    main = process.process.pid
-    policies: dict[str, set[int]] = {}
-    for thread in Path(f"/proc/{main}/task").iterdir():
-        name = (thread / "comm").read_text(encoding="utf-8").strip()
-        policies.setdefault(name, set()).add(os.sched_getscheduler(int(thread.name)))
-    assert policies["event_engine"] == {os.SCHED_BATCH}
-    assert policies["engine-0"] == {os.SCHED_OTHER}
-    assert os.sched_getscheduler(main) == os.SCHED_OTHER
+    if sys.platform == "linux":  # where threads have such a policy
+        main = process.process.pid
+        policies: dict[str, set[int]] = {}
+        for thread in Path(f"/proc/{main}/task").iterdir():
+            name = (thread / "comm").read_text(encoding="utf-8").strip()
+            policies.setdefault(name, set()).add(os.sched_getscheduler(int(thread.name)))
+        assert policies["event_engine"] == {os.SCHED_BATCH}
+        assert policies["engine-0"] == {os.SCHED_OTHER}
+        assert os.sched_getscheduler(main) == os.SCHED_OTHER
+    process.signal(signal.SIGTERM)
+    assert process.wait() == (0, "", "")
 
 
 def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> None:
@@ -106,35 +104,37 @@ def answers(process: ServerProcess) -> Any:
 
 
 def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Path) -> None:
-    code, line = refused("--models", str(tiny_models), "--port", str(server.port))
-    assert code == 71
-    assert f"127.0.0.1:{server.port}" in line
-    assert "--port" in line
-    code, line = refused("--models", str(tiny_models), "--metrics-port", str(server.metrics_port))
-    assert code == 71
-    assert "--metrics-port" in line
-    code, line = refused("--models", str(tiny_models), "--admin-port", str(server.admin_port))
-    assert code == 71
-    assert "--admin-port" in line
+    ports = {"--port": server.port, "--metrics-port": server.metrics_port, "--admin-port": server.admin_port}
+    for flag, port in ports.items():
+        code, line = refused("--models", str(tiny_models), flag, str(port))
+        assert code == 71
+        assert f"127.0.0.1:{port}" in line
+        assert flag in line
 
 
-def test_a_missing_bundle_is_one_line_and_78(tmp_path: Path) -> None:
-    code, line = refused("--models", str(tmp_path / "none"))
+def test_what_can_not_be_served_is_one_line_and_78(tmp_path: Path, tiny_models: Path) -> None:
+    for arguments, words in (
+        (("--models", str(tmp_path / "none")), "make export"),
+        (("--models", str(tmp_path)), "manifest.json"),
+        (("--models", str(tiny_models), "--device", "cuda"), "'cuda'"),
+    ):
+        code, line = refused(*arguments)
+        assert (code, words in line) == (78, True), line
+
+
+def test_a_model_is_named_for_explicit_control_only(start: Any, tiny_models: Path) -> None:
+    run = dragoman_here("serve", "--models", str(tiny_models), "--load-model", "tiny")
+    assert run.returncode == 2
+    assert "--load-model needs --model-control explicit" in run.stderr.decode()
+    explicit = ("--model-control", "explicit")
+    code, line = refused("--models", str(tiny_models), *explicit, "--load-model", "nobody")
     assert code == 78
-    assert "make export" in line
-    code, line = refused("--models", str(tmp_path))
-    assert code == 78
-    assert "manifest.json" in line
-
-
-def test_a_device_that_is_not_there_is_one_line_and_78(tiny_models: Path) -> None:
-    code, line = refused("--models", str(tiny_models), "--device", "cuda")
-    assert code == 78
-    assert "'cuda'" in line
+    assert "no model 'nobody'; it holds tiny" in line
+    assert "No model is loaded yet" in start(*explicit).ready_line
 
 
 def test_settings_come_from_the_environment(tiny_models: Path) -> None:
-    run = dragoman("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
+    run = dragoman_here("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
     assert run.returncode == 2
     assert "DRAGOMAN_SERVE_PORT" in run.stderr.decode() or "'none'" in run.stderr.decode()
 
@@ -147,7 +147,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp_path: Path) -> None:
-    run = dragoman(
+    run = dragoman_here(
         *("config", "--port", "7", "--no-reflection"),
         DRAGOMAN_SERVE_CONFIG=str(path),
         DRAGOMAN_SERVE_PORT="5",
@@ -166,7 +166,9 @@ def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp
         assert line in lines
     printed = tmp_path / "printed.toml"
     printed.write_bytes(run.stdout)
-    again = dragoman("config", "--config", str(printed), "--json", DRAGOMAN_SERVE_CONFIG="/none.toml")  # the flag wins
+    again = dragoman_here(
+        "config", "--config", str(printed), "--json", DRAGOMAN_SERVE_CONFIG="/none.toml"
+    )  # the flag wins
     document = json.loads(again.stdout)
     values = {name: "" if each["value"] is None else each["value"] for name, each in document.items()}
     assert values == tomllib.loads(run.stdout.decode())
@@ -175,19 +177,13 @@ def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp
 
 def test_a_wrong_file_is_a_line_each_and_78(path: Path) -> None:
     path.write_text("max_slot = 2\nport = 70_000\n", encoding="utf-8")
-    run = dragoman("serve", "--config", str(path), DRAGOMAN_SERVE_HOSTS="x")
+    run = dragoman_here("serve", "--config", str(path), DRAGOMAN_SERVE_HOSTS="x")
     assert (run.returncode, run.stdout) == (78, b"")
     assert run.stderr.decode().splitlines() == [
         f"dragoman: {path} has an unknown key 'max_slot'; did you mean 'max_slots'?",
         f"dragoman: port in {path} is 70000; give a whole number from 0 to 65535.",
         "dragoman: the environment has an unknown variable 'DRAGOMAN_SERVE_HOSTS'; did you mean 'DRAGOMAN_SERVE_HOST'?",
     ]
-
-
-def test_a_missing_file_is_one_line_and_78() -> None:
-    run = dragoman("config", DRAGOMAN_SERVE_CONFIG="/none.toml")
-    assert (run.returncode, run.stdout) == (78, b"")
-    assert run.stderr == b"dragoman: can't read the configuration file /none.toml: No such file or directory.\n"
 
 
 def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: Path) -> None:
@@ -203,20 +199,60 @@ def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: 
         assert "INFO service.server.server" in log
 
 
-def test_other_commands_import_no_pydantic() -> None:
+def test_a_stopped_server_has_sent_its_spans_and_written_lines_of_json(tiny_models: Path) -> None:
+    with otlp_collector() as collector:
+        tracing = ("--otlp-endpoint", collector.endpoint, "--trace-ratio", "1")
+        logging = ("--log-format", "json", "--log-level", "debug", "--access-log-ratio", "1")
+        with ServerProcess(tiny_models, *tracing, *logging) as server:
+            with Client(server.address) as client:
+                client.translate(["Hello"], "en", "de")
+            server.signal(signal.SIGTERM)
+            code, out, errors = server.wait()
+        assert (code, out) == (0, "")
+        lines = [json.loads(line) for line in errors.splitlines()]
+        assert {"time", "level", "logger", "message"} <= set.intersection(*map(set, lines))
+        (call,) = (line for line in lines if line["logger"] == "dragoman.access")
+        (span,) = (span for span in collector.spans if span.name == call["method"])
+    assert (call["texts"], call["trace_id"]) == (1, span.trace_id)
+    assert len(call["request_id"]) == 16
+    assert abs(span.seconds * 1000 - call["milliseconds"]) <= 0.1
+
+
+def test_without_opentelemetry_tracing_is_refused_in_one_line(tmp_path: Path, tiny_models: Path) -> None:
+    missing = tmp_path / "opentelemetry" / "__init__.py"
+    missing.parent.mkdir()
+    missing.write_text("raise ModuleNotFoundError(\"No module named 'opentelemetry'\", name='opentelemetry')")
+    endpoint = ("--otlp-endpoint", "http://127.0.0.1:4317")
+    code, line = refused("--models", str(tiny_models), *endpoint, PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
+    assert code == 78
+    assert "dragoman[otel]" in line
+    assert "http://127.0.0.1:4317" in line
+
+
+def test_a_server_on_forced_kernels_says_which(fused_tiny_models: Path) -> None:
+    """They all give the same bits, as tests/kernels shows."""
+    variables = {"DRAGOMAN_KERNELS": "portable"}
+    with ServerProcess(fused_tiny_models, "--log-level", "info", variables=variables) as process:
+        page = process.get("/metrics")[2]
+        process.signal(signal.SIGTERM)
+        code, _, errors = process.wait()
+    assert code == 0
+    assert re.findall(r'^dragoman_model_info{.*kernels="([^"]*)"', page, re.MULTILINE) == ["fused portable"]
+    assert f"runners: {fused_tiny_models}/tiny/1 runs on fused portable kernels\n" in errors
+
+
+def test_what_is_imported_is_what_is_needed() -> None:
     program = """
 import sys
 from service.cli.main import run
 for arguments in (["translate", "--help"], ["--help"], ["serve", "--help"]):
-    if run(arguments) == 0:
-        print([name for name in ("pydantic", "tqdm") if name in sys.modules], file=sys.stderr)
+    assert run(arguments) == 0
+    print([name for name in ("pydantic", "tqdm") if name in sys.modules], file=sys.stderr)
+import service.server.server
+print([name for name in sys.modules if name.startswith("opentelemetry")], file=sys.stderr)
 """
+    command = [sys.executable, "-c", program]
     run = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        timeout=patient(30),
-        cwd=REPOSITORY,
-        env=environment(),
-        check=True,
+        command, capture_output=True, timeout=patient(30), cwd=REPOSITORY, env=environment(), check=True
     )
-    assert run.stderr.decode().splitlines() == ["[]", "[]", "['pydantic']"]
+    assert run.stderr.decode().splitlines() == ["[]", "[]", "['pydantic']", "[]"]

@@ -4,7 +4,8 @@ import functools
 import importlib.util
 import json
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,11 +13,15 @@ from typing import Any
 import yaml
 
 from service.observe.metrics import Metrics
+from tests.patience import patient
+from tests.tools import tool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "dragoman.json"
 RULE_TESTS = DEPLOY / "prometheus" / "tests"
+
+Series = list[dict[str, str]]
 
 ONLY_WITH_TLS = {"dragoman_tls_certificate_not_after_seconds"}
 
@@ -35,6 +40,22 @@ def rules(kind: str, folder: Path = RULES) -> list[dict[str, Any]]:
     """Return all rules with a key `kind`: `alert` or `record`."""
     groups = [group for path in sorted(folder.glob("*.yml")) for group in read(path)["groups"]]
     return [rule for group in groups for rule in group["rules"] if kind in rule]
+
+
+def promtool(expression: str, cases: Iterable[tuple[Series, list[dict[str, Any]]]], minutes: int, folder: Path) -> str:
+    """Return what promtool complains of: answers of an expression, after so many minutes, that are not the samples."""
+    tests = [
+        {
+            "interval": "15s",
+            "input_series": series,
+            "promql_expr_test": [{"expr": expression, "eval_time": f"{minutes}m", "exp_samples": samples}],
+        }
+        for series, samples in cases
+    ]
+    (folder / "test.yml").write_text(yaml.safe_dump({"tests": tests}))
+    command = [tool("promtool", "prometheus"), "test", "rules", str(folder / "test.yml")]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
+    return "" if answer.returncode == 0 else answer.stdout + answer.stderr
 
 
 @functools.cache

@@ -6,7 +6,7 @@ Each check yields complaints of one line each, with the object's name and what i
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.deploy.manifests import PREFIX, Manifests, quantity
+from tests.deploy.manifests import PREFIX, Manifests
 
 Complaints = Iterator[str]
 
@@ -81,22 +81,6 @@ def mounts(site: Manifests) -> Complaints:
             yield f"a setting names {path}; there lies the secret {secret!r}, without that key"
 
 
-def resources(site: Manifests) -> Complaints:
-    """Check that memory requests equal limits, each thread has a CPU requested, and a GPU is present if used."""
-    for container in site.containers:
-        requests, limits = (container["resources"].get(side, {}) for side in ("requests", "limits"))
-        if "memory" not in limits or requests.get("memory") != limits["memory"]:
-            yield (
-                f"{container['name']} requests memory of {requests.get('memory')} and may use {limits.get('memory')}: "
-                "not the same"
-            )
-    settings, given = site.settings, site.server["resources"]
-    if settings.num_threads != quantity(given["requests"].get("cpu", 0)):
-        yield f"the server has {settings.num_threads} threads and requests {given['requests'].get('cpu')} CPUs"
-    if (settings.device == "cuda") != ("nvidia.com/gpu" in given["limits"]):
-        yield f"the device is {settings.device}, and the limits are {given['limits']}"
-
-
 def settings(site: Manifests) -> Complaints:
     """Check that the server knows every setting, in the file and in the environment."""
     for name in site.variables:
@@ -136,55 +120,12 @@ def drain(site: Manifests) -> Complaints:
         yield "connections never end, so clients would not find new pods"
 
 
-def replicas(site: Manifests) -> Complaints:
-    """Check that one pod can always be evicted, one always stays, and only one thing sets the number of replicas."""
-    name, spec = site.deployment["metadata"]["name"], site.deployment["spec"]
-    scalers = [*site.of("HorizontalPodAutoscaler"), *site.of("ScaledObject")]
-    least = spec.get("replicas", 1)
-    if len(scalers) > 1:
-        yield f"more than one thing scales: {', '.join(map(_name, scalers))}"
-    for scaler in scalers:
-        target = scaler["spec"]["scaleTargetRef"]
-        least = scaler["spec"].get("minReplicas", scaler["spec"].get("minReplicaCount", 1))
-        most = scaler["spec"].get("maxReplicas", scaler["spec"].get("maxReplicaCount", least))
-        if (target["kind"], target["name"]) != ("Deployment", name):
-            yield f"{_name(scaler)} scales {target['kind']} {target['name']!r}; the server's is Deployment {name!r}"
-        if "replicas" in spec:
-            yield f"the Deployment sets replicas, which {_name(scaler)} does too"
-        if least > most:
-            yield f"{_name(scaler)} wants at least {least} and at most {most} replicas"
-    for budget in site.of("PodDisruptionBudget"):
-        if budget["spec"].get("minAvailable", 0) >= least or budget["spec"].get("maxUnavailable", 1) < 1:
-            yield f"{_name(budget)} lets no pod go, so no node can be drained"
-    if least < 2:
-        yield f"there may be {least} replica, so a restart is an outage"
-    rolling = spec["strategy"]["rollingUpdate"]
-    if not (rolling["maxSurge"] or rolling["maxUnavailable"]) or rolling["maxUnavailable"] >= least:
-        yield f"the Deployment rolls by {rolling} with {least} replicas: stuck, or an outage"
-
-
-def repeated(site: Manifests) -> Complaints:
-    """Check that a second apply changes nothing: the API server keeps neither null nor empty lists and maps."""
-    for document in site.documents:
-        for path in _empty(document, ""):
-            yield f"{_name(document)} has nothing at {path[1:]}, so each apply is a change"
-
-
-CHECKS: tuple[Callable[[Manifests], Complaints], ...] = (
-    *(selectors, ports, mounts, resources, drain, replicas, repeated),
-)
+CHECKS: tuple[Callable[[Manifests], Complaints], ...] = (selectors, ports, mounts, drain)
 
 
 def complaints(site: Manifests) -> list[str]:
     """Return all complaints; if the server would reject its settings, return only that."""
     return list(settings(site)) or [complaint for check in CHECKS for complaint in check(site)]
-
-
-def _empty(value: Any, path: str) -> Iterator[str]:
-    if value in (None, [], {}):
-        yield path
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from _empty(inner, f"{path}.{key}")
 
 
 def _name(document: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +14,7 @@ import yaml
 
 from benchmarks.prometheus import scraping
 from dragoman_client import Client
-from tests.deploy.deployed import DEPLOY, known_metrics, loaded
-from tests.patience import patient
+from tests.deploy.deployed import DEPLOY, Series, known_metrics, loaded, promtool
 from tests.proxies import envoy
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts
 from tests.tools import tool
@@ -42,7 +40,7 @@ def side(
     flags: float = 0.0,
     under: tuple[float, ...] = (0.0, 0.6, 0.9, 1.0, 1.0, 1.0),
     length: float = 1.1,
-) -> list[dict[str, str]]:
+) -> Series:
     """Return the series of a side: calls a second, the shares of failed, cut and flagged ones, the share of calls up to
     each of `BUCKETS`, and output tokens for each of the source."""
     labels = f'deployment="{of}",model="en-de",version="1"'
@@ -64,7 +62,7 @@ def side(
 
 SLOW = (0.0, 0.1, 0.5, 0.9, 1.0, 1.0)
 GOOD = side("stable", calls=18.0)
-CASES: dict[str, tuple[list[dict[str, str]], list[str]]] = {
+CASES: dict[str, tuple[Series, list[str]]] = {
     "a good one": (GOOD + side("canary"), []),
     "one that fails": (GOOD + side("canary", failed=0.05), ["failures"]),
     "both fail as often": (side("stable", 18.0, failed=0.05) + side("canary", failed=0.05), []),
@@ -86,44 +84,25 @@ CASES: dict[str, tuple[list[dict[str, str]], list[str]]] = {
 }
 
 
+def told(query: str, folder: Path, **cases: tuple[Series, list[str]]) -> str:
+    """Return what promtool complains of: answers that are not the expected reasons."""
+    samples = [
+        (series, [{"labels": f'{{reason="{reason}"}}', "value": 1} for reason in reasons])
+        for series, reasons in cases.values()
+    ]
+    return promtool(query, samples, 8, folder)
+
+
 def test_what_the_gate_answers(tmp_path: Path) -> None:
     query = f"sum by (reason) (({gate.gate(CANARY, STABLE, '5m')}) * 0 + 1)"
-    assert promtool({**CASES}, query, tmp_path) == ""
-
-
-def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
-    query = f"sum by (reason) (({gate.gate(CANARY, STABLE, '5m')}) * 0 + 1)"
-    assert "failures" in promtool({"a good one": (CASES["one that fails"][0], [])}, query, tmp_path)
-
-
-def promtool(cases: dict[str, tuple[list[dict[str, str]], list[str]]], query: str, folder: Path) -> str:
-    """Return what promtool complains of: answers that are not the expected reasons."""
-    tests = [
-        {
-            "name": name,
-            "interval": "15s",
-            "input_series": series,
-            "promql_expr_test": [
-                {
-                    "expr": query,
-                    "eval_time": "8m",
-                    "exp_samples": [{"labels": f'{{reason="{reason}"}}', "value": 1} for reason in reasons],
-                }
-            ],
-        }
-        for name, (series, reasons) in cases.items()
-    ]
-    (folder / "test.yml").write_text(yaml.safe_dump({"tests": tests}))
-    command = [tool("promtool", "prometheus"), "test", "rules", str(folder / "test.yml")]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60), check=False)
-    return "" if answer.returncode == 0 else answer.stdout + answer.stderr
+    assert told(query, tmp_path, **CASES) == ""
+    assert "failures" in told(query, tmp_path, wrong=(CASES["one that fails"][0], []))
 
 
 def test_reasons_are_positive_and_too_few_calls_is_not(tmp_path: Path) -> None:
     query = f"max(({gate.gate(CANARY, STABLE, '5m')}) > 0)"
-    for name, expected in (("everything at once", "got:"), ("not called", "")):
-        told = promtool({name: (CASES[name][0], [])}, query, tmp_path)
-        assert (expected in told) if expected else told == ""
+    assert "got:" in told(query, tmp_path, positive=(CASES["everything at once"][0], []))
+    assert told(query, tmp_path, negative=(CASES["not called"][0], [])) == ""
 
 
 @pytest.mark.parametrize("name", ["dragoman_model_requests_total", "dragoman_segment_flags_total"])

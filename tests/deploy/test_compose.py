@@ -59,18 +59,12 @@ def test_the_server_listens_where_it_is_looked_for() -> None:
     assert DRAGOMAN["user"] == "10001:10001"
 
 
-def test_an_image_that_was_not_built_is_not_looked_for_elsewhere() -> None:
-    assert DRAGOMAN["pull_policy"] == "never"
-
-
-def test_the_server_gets_settings_that_it_knows() -> None:
-    for name in DRAGOMAN["environment"]:
-        assert hasattr(DEFAULTS, name.removeprefix("DRAGOMAN_SERVE_").lower()), name
-    assert all(isinstance(value, str) for value in DRAGOMAN["environment"].values())
-
-
-def test_the_server_has_time_to_stop() -> None:
+def test_the_server_gets_settings_that_it_knows_and_time_to_stop() -> None:
+    assert DRAGOMAN["pull_policy"] == "never"  # an image that was not built is not looked for elsewhere
     environment = DRAGOMAN["environment"]
+    for name in environment:
+        assert hasattr(DEFAULTS, name.removeprefix("DRAGOMAN_SERVE_").lower()), name
+    assert all(isinstance(value, str) for value in environment.values())
     needed = sum(float(environment[f"DRAGOMAN_SERVE_{name}_SECONDS"]) for name in ("DRAIN_DELAY", "GRACE"))
     assert float(DRAGOMAN["stop_grace_period"].removesuffix("s")) >= needed + 5
 

@@ -42,7 +42,7 @@ def prometheus(share: Serve) -> Iterator[Prometheus]:
 
 def _load(server: InProcessServer, done: threading.Event) -> None:
     with server.client() as client:
-        while not done.wait(0.02):
+        while not done.wait(0.1):
             for texts in (distinct_texts(4), ["Hello"]):
                 client.translate(texts, "en", "de")
             with contextlib.suppress(ClientError):

@@ -1,20 +1,22 @@
 """KServe's objects: their fields, what their containers are, and the real server run as they say."""
 
 import copy
-import json
 import shutil
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import yaml
 
 from benchmarks.autoscaling import shipped_query
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.deploy.manifests import quantity, validate
+from tests.grpc_calls import infer_request
+from tests.http_caller import call
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment, free_port, http_get, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
@@ -78,16 +80,6 @@ def test_replicas_scale_by_the_query_of_all_deployments(service: Any) -> None:
     assert any(each["targetLabel"] == "deployment" for each in monitor["podMetricsEndpoints"][0]["relabelings"])
 
 
-_ASK = """
-import sys, numpy, tritonclient.grpc as triton
-client = triton.InferenceServerClient(sys.argv[1])
-assert client.is_server_ready() and client.is_model_ready(sys.argv[2])
-text = triton.InferInput("text", [1], "BYTES")
-text.set_data_from_numpy(numpy.array([sys.argv[3].encode()], dtype=object))
-print(client.infer(sys.argv[2], [text]).as_numpy("translation")[0].decode())
-"""
-
-
 @pytest.fixture
 def addresses(runtime: Any, tiny_models: Path, tmp_path: Path) -> Iterator[tuple[str, str, str]]:
     """Run the container's arguments with the models where the storage initializer puts them, on free ports."""
@@ -108,8 +100,8 @@ def addresses(runtime: Any, tiny_models: Path, tmp_path: Path) -> Iterator[tuple
     )
     try:
         assert "is ready" in read_line(process)
-        grpc, http, metrics = (f"127.0.0.1:{port}" for port in ports.values())
-        yield grpc, http, metrics
+        own, http, metrics = (f"127.0.0.1:{port}" for port in ports.values())
+        yield own, http, metrics
     finally:
         process.kill()
         process.communicate()
@@ -123,19 +115,14 @@ def container_args(runtime: Any) -> list[str]:
 def test_the_server_that_it_starts_answers_by_both_protocols(
     runtime: Any, addresses: tuple[str, str, str], tiny_bundle: Path
 ) -> None:
-    grpc, http, metrics = addresses
+    own, http, metrics = addresses
     expected = golden_translations(tiny_bundle)[0]
-    asked = subprocess.run(
-        [sys.executable, "-c", _ASK, grpc, "tiny", GOLDEN_TEXTS[0]],
-        capture_output=True,
-        text=True,
-        timeout=patient(60),
-    )
-    assert asked.stdout.removesuffix("\n") == expected, asked.stderr
+    with grpc.insecure_channel(own) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        outputs = stub.ModelInfer(infer_request(GOLDEN_TEXTS[0]), timeout=patient(30)).outputs
+    assert next(each for each in outputs if each.name == "translation").contents.bytes_contents == [expected.encode()]
     body = {"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [GOLDEN_TEXTS[0]]}]}
-    request = urllib.request.Request(f"http://{http}/v2/models/tiny/infer", json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=patient(30)) as response:
-        answer = json.load(response)
+    answer = call(f"http://{http}", "POST", "/v2/models/tiny/infer", body).document
     assert next(each for each in answer["outputs"] if each["name"] == "translation")["data"] == [expected]
     container = runtime["spec"]["containers"][0]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):

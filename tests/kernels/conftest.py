@@ -1,4 +1,4 @@
-"""The library of the kernels, which tests load by itself or through the service, and the search alone."""
+"""The library of the kernels, which tests load by itself or through the service."""
 
 import ctypes
 import os
@@ -13,7 +13,6 @@ from kernels.compilers import NoCompiler
 from tests.export.tiny_models import random_sources
 from tests.kernels.compute import INSTRUCTION_SETS, Compute
 from tests.kernels.fused_graphs import SHAPES, Shape
-from tests.kernels.native_search import compile_search
 from tests.kernels.operators import Ids, Operators
 from tests.servers import REPOSITORY
 from tests.tools import REQUIRED, tool
@@ -48,12 +47,6 @@ def computes(kernels_library: Path) -> list[Compute]:
 def compiler() -> str:
     """Return a real compiler; skip if there is none but zig, which takes its time."""
     return next((path for name in ("g++", "clang++") if (path := shutil.which(name))), "") or tool("g++", "g++")
-
-
-@pytest.fixture(scope="session")
-def search_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the choice of tokens alone."""
-    return compile_search(compiler, tmp_path_factory.mktemp("search"))
 
 
 @pytest.fixture(scope="module", params=SHAPES)

@@ -2,7 +2,7 @@
 
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,6 @@ class Graph:
     attributes: dict[str, Any]
     constants: list[Array]
     shape: Shape
-    extra: list[onnx.TensorProto] = field(default_factory=list)  # constants after those
 
     def save(self, path: Path, *, has_shapes: bool = True, beside: tuple[int, int] | None = None) -> Path:
         """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks.
@@ -113,7 +112,6 @@ class Graph:
         tensors = [onnx.numpy_helper.from_array(array, f"c{place}") for place, array in enumerate(self.constants)]
         if beside is not None:
             _move(tensors, path.with_suffix(".bin"), *beside)
-        tensors += self.extra
         names = [*fused_io.inputs_of(self.operator, own), *(tensor.name for tensor in tensors)]
         node = onnx.helper.make_node(
             self.operator, names, OUTPUTS[self.operator], domain=fused_io.FUSED_DOMAIN, **self.attributes

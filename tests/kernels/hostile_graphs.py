@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnx
 
 from service.bundle.errors import BundleError
 from tests.kernels.fused_graphs import OPTIONAL, SHAPES, Graph, Shape, decode_graph, encode_graph
@@ -33,7 +32,6 @@ def cases() -> Iterator[Case]:
         yield from _optional_attributes(make)
         yield from _constants(make)
         yield from _values(make)
-        yield from _files(make)
     yield from _vocabulary()
 
 
@@ -171,30 +169,6 @@ def _values(make: Callable[..., Graph]) -> Iterator[Case]:
                 changed = _with_constant(make, place, array.copy())
                 changed.constants[place].reshape(-1)[index] = -128
                 yield Case(f"{graph.operator} constant {place} with -128 at {index}", changed, "weight -128")
-
-
-def _files(make: Callable[..., Graph]) -> Iterator[Case]:
-    """Declared sizes that are not there."""
-    for what, dims, external in (
-        ("huge", (156_250, 8, 64, 4), {}),
-        ("beyond all", (2**40, 2**40), {}),
-        ("negative", (-1, 32), {}),
-        ("huge and external", (10_000_000, 32), {"location": "graph.onnx"}),
-        ("external beyond its end", (90, 32), {"location": "graph.onnx", "offset": str(2**40)}),
-        ("external in nothing", (90, 32), {"location": "missing.onnx"}),
-        ("external at a negative place", (90, 32), {"location": "graph.onnx", "offset": "-4096"}),
-    ):
-        changed = make(SHAPE)
-        tensor = onnx.TensorProto(name="wrong", data_type=onnx.TensorProto.INT8, dims=dims)
-        if external:
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            for key, value in external.items():
-                tensor.external_data.add(key=key, value=value)
-        else:
-            tensor.raw_data = b"\1" * 64
-        changed.constants.clear()
-        changed.extra.append(tensor)
-        yield Case(f"{changed.operator} {what}", changed, "")
 
 
 def _vocabulary() -> Iterator[Case]:

@@ -9,12 +9,13 @@ from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.bundle.manifest_parts import ModelShape
+from service.engine.batch import SearchState
 from service.engine.runner import RunnerSpec
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence
 from tests.kernels.fused_graphs import EOS_ID, START_ID, Graph, Shape, decode_graph, encode_graph
-from tests.kernels.native_search import State
 from tests.references import bfloat16
+from tests.unit.engine.reference_search import most_repeats
 
 Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
@@ -33,6 +34,29 @@ def open_decoder(library: Path, path: Path, model: ModelShape = PLAIN) -> GraphS
 
 def _open(library: Path, path: Path, inputs: Several[str], outputs: Several[str]) -> GraphSession:
     return GraphSession(path, SessionConfig(intra_op_threads=1), inputs, outputs, operators=library)
+
+
+class State:
+    """The arrays of the search."""
+
+    def __init__(self, num_slots: int, capacity: int) -> None:
+        self.control = np.zeros((), fused_io.CONTROL)
+        self.rows = np.zeros(num_slots, fused_io.ROW)
+        self.output_ids = np.zeros((num_slots, capacity), np.int64)
+        self.history = np.zeros((3 * num_slots, capacity), np.int32)
+        self.hypotheses = np.zeros(2 * num_slots, fused_io.HYPOTHESIS)
+        self.hypothesis_ids = np.zeros((2 * num_slots, capacity), np.int64)
+        self.num_slots, self.capacity = num_slots, capacity
+
+    def join(self, sequence: Sequence, rows: Several[int], slots: Several[int], spec: RunnerSpec) -> None:
+        """Reset `rows`, anywhere and in any order, for a sequence's first step."""
+        made, own = SearchState.empty(len(rows), self.capacity), list(rows)
+        made.begin(0, sequence, spec.decoder_start_id)
+        self.rows[own], self.output_ids[own] = made.rows, made.output_ids
+        self.rows["slot"][own] = slots
+        self.rows["beam_rows"][rows[0], : len(rows)] = rows
+        if sequence.options.max_repeats:
+            self.rows["max_repeats"][own] = max(sequence.options.max_repeats, most_repeats(sequence.source_ids))
 
 
 class Operators:
@@ -88,7 +112,7 @@ class Operators:
         control["num_rows"] = self.state.num_slots if num_rows is None else num_rows
         control["max_steps"], control["returns_after"] = max_steps, returns_after
         control["num_threads"] = self.num_threads
-        control["eos_id"], control["decoder_start_id"] = EOS_ID, self.spec.decoder_start_id
+        control["eos_id"], control["decoder_start_id"] = self.spec.eos_id, self.spec.decoder_start_id
         if self._binding is None:
             self._num_steps = np.zeros(1, np.int32)
             arrays = self.decoder_inputs()

@@ -10,7 +10,6 @@ import pytest
 
 from kernels.build import build
 from tests.kernels.conftest import GIVEN
-from tests.kernels.test_search_checks import library_of
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
@@ -28,7 +27,7 @@ def fuzz(library: Path, folder: Path, graphs: tuple[int, int], numbers: tuple[in
 
 
 def test_hostile_graphs_get_an_error(kernels_library: Path, tmp_path: Path) -> None:
-    fuzz(kernels_library, tmp_path, graphs=(0, 16), numbers=(200, 200, 1), seconds=60)
+    fuzz(kernels_library, tmp_path, graphs=(0, 16), numbers=(200, 600, 1), seconds=60)
 
 
 @pytest.mark.full
@@ -53,3 +52,9 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env=os.environ | environment | {GIVEN: str(library)}, cwd=REPOSITORY, check=True, timeout=patient(500),
     )  # fmt: skip
+
+
+def library_of(compiler: str, name: str) -> str:
+    """Return where a library of the compiler is, or nothing if it has none."""
+    path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
+    return path.strip() if Path(path.strip()).is_absolute() else ""

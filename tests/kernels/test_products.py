@@ -1,5 +1,6 @@
 """Products of integers are exact, and what is done with their results rounds once per operation."""
 
+import itertools
 from math import erf
 
 import numpy as np
@@ -35,16 +36,22 @@ def with_ones(levels: np.ndarray) -> Quantized:
     return Quantized(levels.astype(np.uint8), np.ones(len(levels), np.float32))
 
 
-@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32))
-def test_dense(computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int) -> None:
+@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), activation=st.sampled_from(ACTIVATIONS))
+def test_dense(computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, activation: str) -> None:
     layer, x = layer_and_rows(rows, inputs, outputs, seed)
-    residual = np.random.default_rng(seed).normal(size=(rows, outputs)).astype(np.float32)
-    for compute in computes:
-        np.testing.assert_array_equal(compute.dense(layer, x), layer.values(x), compute.name)
-        added = compute.dense(layer, x, residual)
-        np.testing.assert_array_equal(added, residual + layer.values(x), compute.name)
+    random = np.random.default_rng(seed)
+    residual, values = random.normal(size=(rows, outputs)).astype(np.float32), layer.values(x)
+    ids = random.integers(0, outputs, 20).astype(np.int32)
+    activated = [compute.dense(layer, x, activation=activation) for compute in computes]
+    if activation in ("relu", "identity"):
+        np.testing.assert_array_equal(activated[0], np.maximum(values, 0) if activation == "relu" else values)
+    for compute, own in zip(computes, activated, strict=True):
+        np.testing.assert_array_equal(own, activated[0])
+        np.testing.assert_array_equal(compute.dense(layer, x), values, compute.name)
+        np.testing.assert_array_equal(compute.dense(layer, x, residual), residual + values, compute.name)
         multiplied = compute.dense(layer, x, residual, into="multiply")
-        np.testing.assert_array_equal(multiplied, residual * layer.values(x), compute.name)
+        np.testing.assert_array_equal(multiplied, residual * values, compute.name)
+        np.testing.assert_array_equal(compute.dense_columns(layer, x.rows(0, 1), ids), values[0, ids], compute.name)
 
 
 @settings(max_examples=20, deadline=None)
@@ -70,32 +77,28 @@ def test_rows_do_not_depend_on_each_other(
                 np.testing.assert_array_equal(own[0], other[row], compute.name)
 
 
-@pytest.mark.parametrize("level", [0, 1, 127, 128, 254, 255])
-@pytest.mark.parametrize("weight", [-127, 127])
 @pytest.mark.parametrize("zero_point", [0, 128])
-def test_the_largest_products_do_not_saturate(
-    computes: list[Compute], level: int, weight: int, zero_point: int
-) -> None:
+@pytest.mark.parametrize("weight", [-127, 127])
+def test_the_largest_products_do_not_saturate(computes: list[Compute], weight: int, zero_point: int) -> None:
     ones = np.ones(64, np.float32)
     layer = DenseLayer(np.full((64, 512), weight, np.int8), ones, 0 * ones, zero_point)
-    x = with_ones(np.full((7, 512), level))
-    for compute in computes:
-        assert np.all(compute.dense(layer, x) == (level - zero_point) * weight * 512), compute.name
+    for level in (0, 1, 127, 128, 254, 255):
+        x = with_ones(np.full((7, 512), level))
+        for compute in computes:
+            assert np.all(compute.dense(layer, x) == (level - zero_point) * weight * 512), compute.name
 
 
 @pytest.mark.parametrize(("zero_point", "level"), [(128, 192), (128, 64), (128, 255), (0, 128), (0, 255)])
-@pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("weights", [(64, 64, 64, 63), (64, 64, 64, 64), (127, 127, 1, 0), (127, 127, 127, 127)])
-def test_four_products_at_the_limit_of_16_bits(
-    computes: list[Compute], weights: tuple[int, ...], sign: int, zero_point: int, level: int
-) -> None:
+def test_four_products_at_the_limit_of_16_bits(computes: list[Compute], zero_point: int, level: int) -> None:
     """AVX2 adds products of two groups of four inputs where they fit: inputs 0, 1, 4 and 5 make one sum of 16 bits."""
-    every = np.zeros((64, 16), np.int8)
-    every[7, [0, 1, 4, 5]] = [sign * weight for weight in weights]
-    layer = DenseLayer(every, np.ones(64, np.float32), np.zeros(64, np.float32), zero_point)
-    x = with_ones(np.full((5, 16), level))
-    for compute in computes:
-        np.testing.assert_array_equal(compute.dense(layer, x), layer.values(x), compute.name)
+    limits = ((64, 64, 64, 63), (64, 64, 64, 64), (127, 127, 1, 0), (127, 127, 127, 127))
+    for weights, sign in itertools.product(limits, (-1, 1)):
+        every = np.zeros((64, 16), np.int8)
+        every[7, [0, 1, 4, 5]] = [sign * weight for weight in weights]
+        layer = DenseLayer(every, np.ones(64, np.float32), np.zeros(64, np.float32), zero_point)
+        x = with_ones(np.full((5, 16), level))
+        for compute in computes:
+            np.testing.assert_array_equal(compute.dense(layer, x), layer.values(x), compute.name)
 
 
 @pytest.mark.parametrize(
@@ -113,22 +116,6 @@ def test_wide_layers_and_many_rows(computes: list[Compute], rows: int, inputs: i
             np.testing.assert_array_equal(compute.dense(layer, x), layer.values(x), compute.name)
 
 
-@settings(max_examples=40, deadline=None)
-@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), activation=st.sampled_from(ACTIVATIONS))
-def test_dense_activated(
-    computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, activation: str
-) -> None:
-    layer, x = layer_and_rows(rows, inputs, outputs, seed)
-    results = [compute.dense(layer, x, activation=activation) for compute in computes]
-    for result in results[1:]:
-        np.testing.assert_array_equal(result, results[0])
-    values = layer.values(x)
-    if activation == "relu":
-        values = np.maximum(values, 0)
-    if activation in ("relu", "identity"):
-        np.testing.assert_array_equal(results[0], values)
-
-
 @given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), is_coarse=st.booleans())
 def test_dense_arg_max(
     computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, is_coarse: bool
@@ -144,15 +131,6 @@ def test_dense_arg_max(
         best, value = compute.dense_arg_max(layer, x)
         np.testing.assert_array_equal(best, expected.argmax(1), compute.name)
         np.testing.assert_array_equal(value, expected.max(1), compute.name)
-
-
-@given(inputs=INPUTS, outputs=OUTPUTS, count=st.integers(1, 20), seed=st.integers(0, 2**32))
-def test_dense_columns(computes: list[Compute], inputs: int, outputs: int, count: int, seed: int) -> None:
-    layer, x = layer_and_rows(1, inputs, outputs, seed)
-    ids = np.random.default_rng(seed).integers(0, outputs, count).astype(np.int32)
-    expected = layer.values(x)[0, ids]
-    for compute in computes:
-        np.testing.assert_array_equal(compute.dense_columns(layer, x, ids), expected, compute.name)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])

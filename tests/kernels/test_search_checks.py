@@ -1,31 +1,40 @@
-"""States that the native search rejects, and garbage."""
+"""States that the search of `Decode` rejects."""
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kernels.fuzz_search import CAPACITY, NUM_READABLE, NUM_TOKENS, SPEC, fuzz
-from tests.kernels.native_search import NativeSearch, State, compile_search
-from tests.patience import patient
+from tests.kernels.fused_graphs import Shape
+from tests.kernels.operators import Operators, State
 from tests.unit.engine.recorder import new_sequence
 
-SANITIZERS = "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g"
+CAPACITY, NUM_SLOTS, NUM_TOKENS = 32, 24, 12
+SHAPE = Shape(num_layers=1, num_decoder_layers=1, num_tokens=NUM_TOKENS, suppressed=())
 
 
-def beam_and_row() -> State:
+@pytest.fixture(scope="module")
+def opened(kernels_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Operators:
+    folder = tmp_path_factory.mktemp("search")
+    return Operators.tiny(kernels_library, folder, SHAPE, num_slots=NUM_SLOTS, capacity=CAPACITY)
+
+
+@pytest.fixture
+def operators(opened: Operators) -> Operators:
     """Return a beam of two in rows 0 and 1, a sampled sequence in row 2, and one with a forced token in row 3."""
-    state = State(SPEC.max_slots, CAPACITY)
-    state.join(new_sequence(beam_size=2), [0, 1], [0, 1], SPEC)
-    state.join(new_sequence(temperature=1.0), [2], [2], SPEC)
-    state.join(new_sequence(output_prefix_ids=(NUM_READABLE - 1,), max_repeats=2), [3], [3], SPEC)
-    state.control["num_rows"], state.control["eos_id"] = 4, 1
-    return state
+    opened.state.rows.view("u1").fill(0)
+    for kind, rows in (
+        ({"beam_size": 2}, [0, 1]),
+        ({"temperature": 1.0}, [2]),
+        ({"output_prefix_ids": (NUM_TOKENS - 1,), "max_repeats": 2}, [3]),
+    ):
+        sequence = new_sequence(**kind)
+        opened.encode([sequence.source_ids], [rows[0]])
+        opened.join(sequence, rows, rows, rows[0])
+    assert opened.run(0, num_rows=4) == 0
+    return opened
 
 
 @pytest.mark.parametrize(
@@ -44,7 +53,7 @@ def beam_and_row() -> State:
         (0, "beam_rows", [0, 4, 0, 0, 0, 0, 0, 0], "row 0: a row of the beam is 4; allowed are 0 to 3"),
         (0, "beam_rows", [0, 0, 0, 0, 0, 0, 0, 0], "row 0: its beam lists row 0"),
         (0, "status", 2, "row 1: no beam lists it"),
-        (1, "slot", SPEC.max_slots, "row 0: slot is 24; allowed are 0 to 23"),
+        (1, "slot", NUM_SLOTS, "row 0: slot is 24; allowed are 0 to 23"),
         (0, "num_finished", 3, "row 0: num_finished is 3; allowed are 0 to 2"),
         (0, "num_given_up", -1, "row 0: num_given_up is -1"),
         (0, "length_penalty", float("nan"), "row 0: length_penalty is nan"),
@@ -58,16 +67,13 @@ def beam_and_row() -> State:
         (3, "runs", [1] + 15 * [0], "row 3: a run of repeats is 1; allowed are 0 to 0"),
         (3, "caller_prefix", 2, "row 3: caller_prefix is 2; allowed are 0 to 1"),
         (3, "model_prefix", -1, "row 3: model_prefix is -1"),
-        (3, "token_id", NUM_READABLE, "row 3: token_id is 12; allowed are 0 to 11"),
+        (3, "token_id", NUM_TOKENS, "row 3: token_id is 12; allowed are 0 to 11"),
     ],
 )
-def test_a_field_out_of_range_is_named(search_library: Path, row: int, name: str, value: Any, message: str) -> None:
-    state = beam_and_row()
-    with NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE) as native:
-        assert native.live() == [0, 1, 2, 3]
-    state.rows[name][row] = value
-    with pytest.raises(ValueError, match="^" + message):
-        NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE)
+def test_a_field_out_of_range_is_named(operators: Operators, row: int, name: str, value: Any, message: str) -> None:
+    operators.state.rows[name][row] = value
+    with pytest.raises(RuntimeError, match=message):
+        operators.run(num_rows=4)
 
 
 def set_history(state: State) -> None:
@@ -75,60 +81,36 @@ def set_history(state: State) -> None:
 
 
 def set_hypothesis(state: State) -> None:
-    state.rows["num_given_up"][0], state.hypotheses["length"][SPEC.max_slots] = 1, CAPACITY + 1
+    state.rows["num_given_up"][0], state.hypotheses["length"][NUM_SLOTS] = 1, CAPACITY + 1
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda state: state.output_ids.put(3 * CAPACITY, NUM_READABLE), "row 3: a token of the output is 12; allowed"),
+        (lambda state: state.output_ids.put(3 * CAPACITY, NUM_TOKENS), "row 3: a token of the output is 12; allowed"),
         (set_history, "row 0: a slot in the history of a beam is -1"),
         (set_hypothesis, "row 0: length of a hypothesis is 33"),
-        (lambda state: state.control["num_rows"].fill(SPEC.max_slots + 1), "num_rows is 25; allowed are 0 to 24"),
-        (lambda state: state.control["eos_id"].fill(NUM_TOKENS), "eos_id is 9; allowed are 0 to 8"),
     ],
 )
 def test_what_is_out_of_range_in_other_arrays_is_named(
-    search_library: Path, change: Callable[[State], object], message: str
+    operators: Operators, change: Callable[[State], object], message: str
 ) -> None:
-    state = beam_and_row()
-    change(state)
-    with pytest.raises(ValueError, match=f"^{message}"):
-        NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE)
+    change(operators.state)
+    with pytest.raises(RuntimeError, match=message):
+        operators.run(num_rows=4)
 
 
-def test_rows_that_have_ended_may_hold_anything(search_library: Path) -> None:
-    state = beam_and_row()
-    state.rows.view("u1").fill(255)
-    state.rows["status"] = 3
-    with NativeSearch(search_library, state, NUM_TOKENS) as native:
-        assert native.live() == []
-        assert not native.advance([])
+def test_numbers_of_rows_and_tokens_out_of_range_are_named(
+    operators: Operators, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RuntimeError, match="num_rows is 25; allowed are 0 to 24"):
+        operators.run(num_rows=NUM_SLOTS + 1)
+    monkeypatch.setattr(operators, "spec", replace(operators.spec, eos_id=NUM_TOKENS))
+    with pytest.raises(RuntimeError, match="eos_id is 12; allowed are 0 to 11"):
+        operators.run(num_rows=4)
 
 
-def test_garbage_is_rejected_or_searched(search_library: Path) -> None:
-    outcomes = fuzz(search_library, 400, seed=1)
-    assert min(outcomes["rejected"], outcomes["searched"]) > 50, outcomes
-
-
-def test_garbage_under_sanitizers(tmp_path: Path) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("there is no g++")
-    runtimes = [library_of(compiler, name) for name in ("libasan.so", "libubsan.so")]
-    if not all(runtimes):
-        pytest.skip("g++ has no sanitizers")
-    library = compile_search(compiler, tmp_path, *SANITIZERS)
-    environment = os.environ | {
-        "LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
-    }  # fmt: skip
-    subprocess.run(
-        [sys.executable, "-m", "tests.kernels.fuzz_search", str(library), "300", "2"],
-        env=environment, check=True, timeout=patient(60),
-    )  # fmt: skip
-
-
-def library_of(compiler: str, name: str) -> str:
-    """Return where a library of the compiler is, or nothing if it has none."""
-    path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
-    return path.strip() if Path(path.strip()).is_absolute() else ""
+def test_rows_that_have_ended_may_hold_anything(operators: Operators) -> None:
+    operators.state.rows.view("u1").fill(255)
+    operators.state.rows["status"] = 3
+    assert operators.run() == 0

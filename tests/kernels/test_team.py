@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels.native_search import KERNELS
+from kernels.compilers import KERNELS
 from tests.patience import patient
 
 THREAD_SANITIZER = ("-fsanitize=thread", "-g")

@@ -1,5 +1,6 @@
-"""The translation page in a real browser, as a visitor sees it: on the port of callers and on the operators'."""
+"""The pages in a real browser, as visitors and operators see them: translation, status, and reference of the API."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -8,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman_client import Client, Options
+from dragoman_client import Client, ClientError, Options
 from tests.axe import findings
 from tests.browser import IN_EACH_LOOK, Browser, browser, like
 from tests.key_files import ALICE, write_keys
-from tests.servers import REPOSITORY, ServerProcess, eventually, samples
+from tests.servers import REPOSITORY, ServerProcess, distinct_texts, eventually, http_get, samples
 from tests.tiny_bundle import write_tiny_bundle
 
 QUESTION = "Where is the train station?"
@@ -35,7 +36,7 @@ new MutationObserver(() => { if (result.dataset.state === "growing") window.grow
   .observe(result, { childList: true });
 """
 # Both have the same page; the operators' answers come whole, and from elsewhere.
-ON_BOTH_PORTS = pytest.mark.parametrize("opened", ["callers", "operators"], indirect=True)
+ON_BOTH_PORTS = pytest.mark.parametrize("visit", ["callers", "operators"], indirect=True)
 MARKED = "return [...document.querySelectorAll(`${arguments[0]} .marked`)].map((each) => each.textContent)"
 
 
@@ -108,20 +109,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield process
 
 
-@pytest.fixture(scope="module", params=["callers", pytest.param("operators", marks=pytest.mark.full)])
-def opened(
-    request: pytest.FixtureRequest, server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Visit]:
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture(params=["callers", pytest.param("operators", marks=pytest.mark.full)])
+def visit(request: pytest.FixtureRequest, server: ServerProcess, window: Browser) -> Visit:
     streams = request.param == "callers"
     url = f"{server.http_url}/" if streams else f"http://127.0.0.1:{server.admin_port}/"
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield Visit(window, url, server, streams)
-
-
-@pytest.fixture
-def visit(opened: Visit) -> Visit:
-    opened.open()
-    return opened
+    visit = Visit(window, url, server, streams)
+    visit.open()
+    return visit
 
 
 def test_a_visitor_finds_the_languages(visit: Visit) -> None:
@@ -330,12 +330,18 @@ def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
     assert visit.window.text("#error") == ""
 
 
+def check_look(window: Browser, scheme: str, width: int) -> None:
+    ground = window.run("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 384) == (scheme == "dark")
+    assert findings(window) == []
+    assert window.run("return document.documentElement.scrollWidth") <= width
+    assert window.run("return innerWidth") == width
+
+
 @IN_EACH_LOOK
 def test_it_fits_phones_and_the_dark_and_is_made_for_everybody(visit: Visit, scheme: str, width: int) -> None:
     with like(visit.window, scheme, width):
-        ground = visit.window.run("return getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 384) == (scheme == "dark")
-        assert findings(visit.window) == []
+        check_look(visit.window, scheme, width)
         visit.choose("from", "en")
         visit.translated(LONG)
         visit.click("#more")
@@ -347,9 +353,7 @@ def test_it_fits_phones_and_the_dark_and_is_made_for_everybody(visit: Visit, sch
         visit.window.run("document.querySelector('#glossary').focus()")
         visit.window.command("Input.insertText", text="nobody")
         eventually(lambda: visit.window.text("#error") != "")
-        assert findings(visit.window) == []
-        assert visit.window.run("return document.documentElement.scrollWidth") <= width
-        assert visit.window.run("return innerWidth") == width
+        check_look(visit.window, scheme, width)
 
 
 def test_every_control_is_reached_by_the_keyboard_in_the_order_of_the_page(visit: Visit) -> None:
@@ -369,23 +373,134 @@ def test_a_planted_fault_is_found(visit: Visit) -> None:
     assert finding.startswith("select-name: #into")
 
 
-# Last, because it checks everything that happened before.
+# --- the operators' status
 
 
-@ON_BOTH_PORTS
-def test_it_asks_nobody_else_and_has_nothing_to_complain(opened: Visit) -> None:
-    strangers = {url for url in opened.window.requested() if not url.startswith((opened.url, "data:", "chrome:"))}
-    assert strangers == set()
-    complaints = [line for line in opened.window.console() if "404 (Not Found)" not in line]  # the glossary
+# A script that counts the pixels of a chart's canvas which have one of the page's colours.
+INKED = """
+const [number, name] = arguments;
+const canvas = document.querySelectorAll("#charts canvas")[number];
+const copy = (width, height) =>
+  Object.assign(document.createElement("canvas"), { width, height }).getContext("2d", { willReadFrequently: true });
+const wanted = copy(1, 1);
+wanted.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
+wanted.fillRect(0, 0, 1, 1);
+const [red, green, blue] = wanted.getImageData(0, 0, 1, 1).data;
+const drawn = copy(canvas.width, canvas.height);
+drawn.drawImage(canvas, 0, 0);
+const { data } = drawn.getImageData(0, 0, canvas.width, canvas.height);
+let inked = 0;
+for (let i = 0; i < data.length; i += 4)
+  if (data[i + 3] > 200 && Math.abs(data[i] - red) + Math.abs(data[i + 1] - green) + Math.abs(data[i + 2] - blue) < 30)
+    inked++;
+return inked;
+"""
+
+
+@pytest.fixture
+def status(server: ServerProcess, window: Browser) -> Browser:
+    window.open(f"http://127.0.0.1:{server.admin_port}/status")
+    eventually(lambda: window.text("#phase") == "serving")
+    return window
+
+
+def calls_by_status(status: Browser) -> dict[str, int]:
+    return {code: int(count) for code, count in re.findall(r"([A-Z_]+) (\d+)", status.text("#codes"))}
+
+
+def test_the_status_shows_what_is_served(server: ServerProcess, status: Browser) -> None:
+    assert "tiny" in status.text("#models")
+    assert "en → de" in status.text("#models")
+    told = json.loads(http_get(f"http://127.0.0.1:{server.admin_port}/status.json")[2])
+    assert status.text("#version") == told["version"]
+    assert status.text("#slots-max") == f"of {told['slots_max']:.0f}"
+
+
+def test_charts_and_numbers_follow_the_traffic(server: ServerProcess, status: Browser) -> None:
+    before = calls_by_status(status).get("OK", 0)
+    with Client(server.address) as client:
+        for text in distinct_texts(20):
+            client.translate([text], "en", "de")
+        with pytest.raises(ClientError):
+            client.translate(["Hello"], "en", "de", model="nobody")
+    eventually(lambda: calls_by_status(status).get("OK", 0) - before >= 20)
+    eventually(lambda: status.text("#latency") != "–")
+    eventually(lambda: "NOT_FOUND" in status.text("#errors"))
+    assert "nobody" not in status.text("#errors")
+    lines = ["one", "one", "one", "one", "two", "one"]  # there are more slots than are in use
+    eventually(lambda: all(status.run(INKED, chart, line) > 3 for chart, line in enumerate(lines)))
+    with like(status, "dark", 390):
+        eventually(lambda: status.run(INKED, 0, "one") > 3)
+
+
+def test_a_translation_typed_in_comes_back(server: ServerProcess, status: Browser) -> None:
+    status.run("document.querySelector('#text').value = 'Help me find the train station.'")
+    status.run("document.querySelector('#go').click()")
+    eventually(lambda: "score" in status.text("#outcome"))
+    with Client(server.address) as client:
+        (expected,) = client.translate(["Help me find the train station."], "en", "de")
+    assert status.text("#translation") == expected.text
+    assert re.search(r"en-de 1 · [\d.]+ ms · score −\d", status.text("#outcome"))
+
+
+def test_what_the_server_refuses_an_operator_is_shown(status: Browser) -> None:
+    status.run("document.querySelector('#into').append(new Option('French', 'fr'))")
+    status.run("document.querySelector('#into').value = 'fr'; document.querySelector('#go').click()")
+    eventually(lambda: "NOT_FOUND" in status.text("#outcome"))
+
+
+def test_the_disk_is_looked_at_again(status: Browser) -> None:
+    status.run("document.querySelector('#reload').click()")
+    eventually(lambda: status.text("#done") == "reload: unchanged")
+
+
+@IN_EACH_LOOK
+def test_the_status_fits_phones_and_the_dark(status: Browser, scheme: str, width: int) -> None:
+    with like(status, scheme, width):
+        check_look(status, scheme, width)
+
+
+# --- the reference of the API
+
+
+@pytest.fixture
+def reference(server: ServerProcess, window: Browser) -> Browser:
+    window.open(f"{server.http_url}/v1/docs")
+    return window
+
+
+@IN_EACH_LOOK
+def test_the_reference_fits_phones_and_the_dark(reference: Browser, scheme: str, width: int) -> None:
+    with like(reference, scheme, width):
+        check_look(reference, scheme, width)
+
+
+def test_links_of_the_reference_lead_somewhere(reference: Browser) -> None:
+    links = reference.run("return [...document.querySelectorAll('a')].map((each) => each.getAttribute('href'))")
+    names = {link.removeprefix("#") for link in links if link.startswith("#")}
+    there = set(reference.run("return [...document.querySelectorAll('[id]')].map((each) => each.id)"))
+    assert "TranslateRequest" in names <= there
+    assert {link for link in links if not link.startswith("#")} == {"../", "openapi.json"}
+
+
+# Last, because they check everything that happened before.
+
+
+def test_they_ask_nobody_else_and_have_nothing_to_complain(server: ServerProcess, window: Browser) -> None:
+    own = f"{server.http_url}/", f"http://127.0.0.1:{server.admin_port}/", "data:", "chrome:"
+    assert {url for url in window.requested() if not url.startswith(own)} == set()
+    complaints = [line for line in window.console() if "404 (Not Found)" not in line]  # what the tests ask for in vain
     assert complaints == []
 
 
-def test_a_server_with_keys_asks_for_one(tiny_models: Path, tmp_path: Path) -> None:
+def test_a_planted_request_to_elsewhere_is_stopped_and_seen(server: ServerProcess, window: Browser) -> None:
+    window.run(f"fetch('http://127.0.0.1:{server.metrics_port}/metrics').catch(() => {{}})")
+    eventually(lambda: any("Content Security Policy" in line for line in window.console()))
+
+
+def test_a_server_with_keys_asks_for_one(window: Browser, tiny_models: Path, tmp_path: Path) -> None:
     keys = write_keys(tmp_path, ci=ALICE)
-    with (
-        ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True) as server,
-        browser(tmp_path / "profile") as window,
-    ):
+    with ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True) as server:
         visit = Visit(window, f"{server.http_url}/", server, streams=True)
         window.open(visit.url)
         for each in ("wrong", ALICE):
