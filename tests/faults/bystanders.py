@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+import psutil
+
 from dragoman_client import Client
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment, read_line
@@ -36,6 +38,12 @@ class Peak:
     def _most(self) -> float:
         (line,) = (each for each in (self._folder / "status").read_text().splitlines() if each.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
+
+
+def cpu_seconds(server: ServerProcess) -> float:
+    """Return the CPU time that a server has taken, without its child processes."""
+    times = psutil.Process(server.process.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 class SmallCaller:
