@@ -13,12 +13,13 @@ import pytest
 from service.engine.costs import Costs
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests import servers
 from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of, ways_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 NUM_GREEDY = 60
 NUM_SMALL = 20
@@ -198,15 +199,6 @@ async def burst(address: str) -> Counter[str]:
         return Counter(await asyncio.gather(*(call(stub) for _ in range(NUM_BURST))))
 
 
-@pytest.mark.parametrize("limit", ["0", "0.05"])
-def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Proved) -> None:
-    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit) as server:
-        codes = asyncio.run(burst(server.address))
-    assert (codes["RESOURCE_EXHAUSTED"] == 0) == (limit == "0")
-    assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
-    proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])
-
-
 async def until_refused(address: str) -> int:
     """Return how many calls are answered before the first is rejected, with callers that keep asking for too much."""
     num_answered = 0
@@ -231,7 +223,20 @@ async def until_refused(address: str) -> int:
     return num_answered
 
 
-def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
-    """The positive control of the burst: persistent callers are rejected once the queue stands."""
-    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0") as server:
-        assert asyncio.run(until_refused(server.address)) > 0
+def test_a_burst_is_let_in_and_a_queue_that_stands_does_not_grow_by_default(
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
+) -> None:
+    """Persistent callers, the positive control of the burst, are rejected once the queue stands."""
+    monkeypatch.setattr(servers, "LONG_QUEUE_SECONDS", 0.0)
+    server = serve(max_slots=1)
+    codes = loop_thread.run(burst(server.address), patient(60))
+    assert codes == {"OK": NUM_BURST}
+    assert loop_thread.run(until_refused(server.address), patient(60)) > 0
+    proved("overload", cases=NUM_BURST)
+
+
+def test_a_burst_is_not_let_in_if_a_limit_is_set(serve: Serve, loop_thread: LoopThread, proved: Proved) -> None:
+    codes = loop_thread.run(burst(serve(max_slots=1, max_queue_seconds=0.05).address), patient(60))
+    assert codes["RESOURCE_EXHAUSTED"] > 0
+    assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
+    proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])

@@ -22,7 +22,7 @@ from tests.http_post import form_of
 from tests.key_files import BOB as KEY
 from tests.key_files import write_keys
 from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, distinct_texts, eventually
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, Serve, ServerProcess, distinct_texts, eventually
 
 MIB = 2**20
 PIECE = 64 * 2**10
@@ -199,18 +199,17 @@ def test_six_large_uploads_at_once_are_not_all_refused(server: ServerProcess) ->
     assert statuses <= {b"200", b"429", b""}
 
 
-def test_who_never_shakes_hands_is_counted(tiny_models: Path, tmp_path: Path) -> None:
+def test_who_never_shakes_hands_is_counted(serve: Serve, tmp_path: Path) -> None:
     """B5: connections of TLS that send nothing make room for others, and end by themselves."""
     authority = Authority()
     certificate, key = authority.pair().write(tmp_path)
-    flags = ("--tls-certificate", str(certificate), "--tls-key", str(key), "--max-connections", "8")
+    port = serve(http_port=0, tls_certificate=certificate, tls_key=key, max_connections=8).server.http_port
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
-    with serving(tiny_models, tmp_path, *flags) as server, ExitStack() as stack:
-        attacker = Attacker(server.http_port, stack)
+    with ExitStack() as stack:
+        attacker = Attacker(port, stack)
         silent = [attacker.connect() for _ in range(64)]
-        address = ("127.0.0.1", server.http_port)
         for _ in range(8):
-            plain = socket.create_connection(address, TIMEOUT_SECONDS)
+            plain = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
             with closing(plain), closing(trust.wrap_socket(plain, server_hostname="localhost")) as secure:
                 secure.sendall(b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n")
                 assert secure.recv(1024).startswith(b"HTTP/1.1 200 ")
