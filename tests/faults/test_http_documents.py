@@ -29,6 +29,7 @@ from tests.key_files import ALICE as MALLORY
 from tests.key_files import BOB, write_keys
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, Serve, ServerProcess, eventually
+from tests.unit.documents.formats.office import word
 
 LONG = b"".join(b"station window %d\n" % number for number in range(20_000))
 Server = ServerProcess | InProcessServer
@@ -100,29 +101,12 @@ def test_long_documents_of_one_key_beside_anothers_line(
 
 def unpacking(num_mib: int) -> bytes:
     """Return a Word document with so many MiB of text, a hundredth of that in size."""
-    sentences = b"".join(b"The station has a window %d. " % (number // 40) for number in range(2**15))
-    paragraph = b"<w:p><w:r><w:t>%b</w:t></w:r></w:p>" % sentences[: 2**13]
-    package, root = "application/vnd.openxmlformats-", "http://schemas.openxmlformats.org"
-    main = f"{package}officedocument.wordprocessingml.document.main+xml"
+    sentences = "".join(f"The station has a window {number // 40}. " for number in range(2**9))
+    written = word(f"<w:p><w:r><w:t>{sentences[: 2**13]}</w:t></w:r></w:p>" * (num_mib * 2**20 // 2**13))
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(
-            "[Content_Types].xml",
-            f'<Types xmlns="{root}/package/2006/content-types"><Default Extension="rels" '
-            f'ContentType="{package}package.relationships+xml"/>'
-            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
-        )
-        archive.writestr(
-            "_rels/.rels",
-            f'<Relationships xmlns="{root}/package/2006/relationships"><Relationship Id="a" Type="{root}/officeDocument'
-            '/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
-        )
-        archive.writestr(
-            "word/document.xml",
-            f'<w:document xmlns:w="{root}/wordprocessingml/2006/main"><w:body>'.encode()
-            + paragraph * (num_mib * 2**20 // 2**13)
-            + b"</w:body></w:document>",
-        )
+    with zipfile.ZipFile(io.BytesIO(written)) as stored, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in stored.namelist():
+            packed.writestr(name, stored.read(name))
     return stream.getvalue()
 
 

@@ -5,7 +5,6 @@ import json
 import logging
 import random
 import re
-import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -18,8 +17,10 @@ from service.documents import ENDINGS
 from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
+from tests.callers import Callers
 from tests.faults.proofs import Proved
 from tests.http_caller import call
+from tests.http_post import form_of
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
@@ -202,21 +203,15 @@ def test_every_request_gets_an_answer_that_is_no_fault(
 ) -> None:
     assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []
-    done = threading.Event()
 
-    def someone_else() -> None:
-        while not done.is_set():
-            began = time.monotonic()
-            assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
-            seconds.append(time.monotonic() - began)
+    def ask() -> None:
+        began = time.monotonic()
+        assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
+        seconds.append(time.monotonic() - began)
 
-    other = threading.Thread(target=someone_else)
-    other.start()
-    try:
+    with Callers(ask, pause_seconds=0.0) as someone_else:
         statuses = fuzz(server, number)
-    finally:
-        done.set()
-        other.join(TIMEOUT_SECONDS)
+    assert not someone_else.failures
     proved("fuzz-requests", cases=statuses.total(), answered=statuses[200])
     assert {200, 400, 401, 404, 405, 415, 501} <= statuses.keys(), statuses
     assert len(seconds) > 10
@@ -255,12 +250,9 @@ def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, n
     statuses: Counter[int] = Counter()
     for _ in range(number):
         route, name, document = source.choice(routes), source.choice(NAMES), any_document(source)
-        given = [each for each in fields.items() if source.random() < 0.95 and each[0] in ROUTE_FIELDS[route.path]]
-        parts = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in given]
-        head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-        body = "".join([*parts, head]).encode() + document + b"\r\n--x--\r\n"
-        about = {"content_type": "multipart/form-data; boundary=x", "x_api_key": ALICE}
-        reply = call(server.http_url, "POST", route.path, body=body, **about)
+        given = {each: fields[each] for each in fields if source.random() < 0.95 and each in ROUTE_FIELDS[route.path]}
+        body, kind = form_of(name, document, given)
+        reply = call(server.http_url, "POST", route.path, body=body, content_type=kind, x_api_key=ALICE)
         statuses[reply.status] += 1
         assert reply.status in (200, 400), (route.path, name, document, reply.body)
         if reply.status == 200 and route.path != "/v1/files":

@@ -266,8 +266,8 @@ def test_answers_that_are_cut_short(
     """The connection ends after so many bytes of the server's; this is not an error of ours."""
     cases = range(0, 360, 24)
     for num_bytes in cases:
-        fault = Fault(cut_after_bytes=num_bytes)
-        with FaultProxy(proxies, server.server.port, fault) as proxy, stub_of(proxy.address) as stub:
+        with FaultProxy(proxies, server.server.port) as proxy, stub_of(proxy.address) as stub:
+            proxy.fault = Fault(cut_after_bytes=num_bytes)
             request = request_of(["Hello", "file", "train"])
             method = stub.TranslateStream if num_bytes % 48 else stub.Translate
             assert refused(method, request, timeout=patient(10)).code() is grpc.StatusCode.UNAVAILABLE
@@ -316,7 +316,7 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
 
 def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     """Others are served meanwhile, and no more is buffered for it than the proxy lets through."""
-    proxy.meet(Fault(bytes_per_second=100_000))
+    proxy.fault = Fault(bytes_per_second=100_000)
     texts = distinct_texts(20)
     with server.client() as fast, Client(proxy.address) as slow:
         expected = [translation.text for translation in fast.translate(texts, "en", "de")]
