@@ -20,13 +20,12 @@ from tests.faults.damaged_bundles import (
     with_tokenizer,
 )
 from tests.faults.proofs import Proved
-from tests.patience import patient
 from tests.servers import REPOSITORY, dragoman
 from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
 
 GRAPHS = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx"]
 FILES = [*GRAPHS, "source.model"]
-LIMIT_SECONDS = patient(60.0)  # on a busy machine
+LIMIT_SECONDS = 60.0
 MOST_MIB = 1500.0
 
 

@@ -26,7 +26,6 @@ from tests.faults.mutated_graphs import mutate
 from tests.faults.proofs import Proved
 from tests.found_bundles import find_bundles
 from tests.fuzz.properties import check_message
-from tests.patience import patient
 from tests.servers import Serve
 
 ENGINE, SESSION = EngineConfig(max_slots=4), SessionConfig(intra_op_threads=1)
@@ -177,7 +176,7 @@ def _outcome(loader: BundleLoader, place: Path) -> str:
 
 @pytest.fixture
 def loader() -> Iterator[BundleLoader]:
-    loader = BundleLoader(patient(60))
+    loader = BundleLoader(60.0)
     yield loader
     loader.close()
 

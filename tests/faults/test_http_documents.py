@@ -112,7 +112,7 @@ def unpacking(num_mib: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("num_keys", "num_mib", "budget_mib"),
-    [(4, 6, 24), pytest.param(16, 40, 256, marks=[pytest.mark.full, pytest.mark.timeout(1800)])],
+    [(4, 4, 16), pytest.param(16, 40, 256, marks=[pytest.mark.full, pytest.mark.timeout(1800)])],
     ids=["short", "full"],
 )
 def test_the_texts_of_documents_count_as_bytes_in_flight(
