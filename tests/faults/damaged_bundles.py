@@ -76,8 +76,7 @@ def to_manifests() -> Iterator[Damage]:
         for path in paths:
             yield Damage(f"{field} is {path[:20]!r}", _named(field, path))
     for path in paths:
-        change = _changed(lambda document, path=path: document["checksums"].update({path: ""}))
-        yield Damage(f"checksums has {path[:20]!r}", change)
+        yield Damage(f"checksums has {path[:20]!r}", _changed(functools.partial(_named_only, path=path)))
     for field in ("name", "languages.0.source_language_code", "languages.0.target_language_code", "tokenizer.kind"):
         for text in ("", "\ud800", "a\nb", "\x1b[31m", "\0", "x" * 100_000):
             yield Damage(f"{field} is {text[:20]!r}", set_fields({field: text}))
@@ -102,7 +101,7 @@ def to_manifests() -> Iterator[Damage]:
         "no UTF-8": b'{"schema_version": 1, "name": "\xff"}',
     }
     for name, data in raw.items():
-        yield Damage(f"manifest: {name}", _rewritten(MANIFEST, lambda _, data=data: data))
+        yield Damage(f"manifest: {name}", _written(MANIFEST, data))
     twice = _rewritten(MANIFEST, lambda d: d.rstrip()[:-1] + b', "name": "", "name": "\\ud800"}')
     yield Damage("manifest: keys that stand twice", twice)
 
@@ -126,6 +125,10 @@ def with_tokenizer(bundle: Path, kind: str, files: dict[str, Path]) -> list[str]
 
 def _rewritten(file: str, change: Callable[[bytes], bytes]) -> Inflict:
     return lambda bundle: (bundle / file).write_bytes(change((bundle / file).read_bytes()))
+
+
+def _written(file: str, data: bytes) -> Inflict:
+    return lambda bundle: (bundle / file).write_bytes(data)
 
 
 def _replaced(file: str, put: Callable[[Path], object]) -> Inflict:
@@ -170,7 +173,12 @@ def _put(document: Any, field: str, value: Any) -> None:
 
 def set_fields(values: Mapping[str, Any]) -> Inflict:
     """Return a change to fields of a manifest: `{"golden.0.text": ""}`."""
-    return _changed(lambda document: [_put(document, *each) for each in values.items()])
+
+    def change(document: Any) -> None:
+        for field, value in values.items():
+            _put(document, field, value)
+
+    return _changed(change)
 
 
 def _named(field: str, path: str) -> Inflict:
@@ -179,6 +187,10 @@ def _named(field: str, path: str) -> Inflict:
         document["checksums"][path] = "0" * 64
 
     return _changed(change)
+
+
+def _named_only(document: Any, path: str) -> None:
+    document["checksums"][path] = ""
 
 
 def _cut(data: bytes, share: float) -> bytes:

@@ -1,5 +1,6 @@
 """Bundles made to harm, as data: their checksums are right, so that only the checks and limits of loading stop them."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,7 +76,7 @@ def opened() -> Iterator[Damage]:
         ],
         "no inputs": [helper.make_node("Add", [], ["folded"])],
     }.items():
-        yield Damage(name, _graph(encoder, _fold(lambda _, nodes=nodes: nodes)))
+        yield Damage(name, _graph(encoder, _fold(functools.partial(_these, nodes))))
     yield Damage("many nodes", _graph(encoder, _fold(_many)), may_load=True)
     for name, dims in {"huge": [10**7, 10**7], "negative": [-1, 8], "wrapping": [2**33, 2**33]}.items():
         yield Damage(f"weights of {name} size", _graph(encoder, _sized(dims)), "can't be opened")
@@ -188,6 +189,10 @@ def _fold(nodes_of: Callable[[Any], list[onnx.NodeProto]]) -> Change:
             graph.node.insert(place, node)
 
     return change
+
+
+def _these(nodes: list[onnx.NodeProto], _: Any) -> list[onnx.NodeProto]:
+    return nodes
 
 
 def _einsum(graph: Any) -> list[onnx.NodeProto]:
