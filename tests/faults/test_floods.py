@@ -29,6 +29,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, Serve, ServerProcess, eventually, samples
 
 MIB = 2**20
+UNGUARDED = "tests.faults.unguarded_server"
 TRANSLATE = METHOD + "Translate"
 CHECK = "/grpc.health.v1.Health/Check"
 INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
@@ -90,15 +91,19 @@ def test_what_is_compressed_is_refused_and_not_inflated(server: ServerProcess, p
     proved("floods", cases=len(methods))
 
 
-def test_without_protections_both_would_fill_the_memory(tiny_models: Path) -> None:
-    with serving(tiny_models, program="tests.faults.unguarded_server") as unguarded:
-        peak = Peak(unguarded)
-        with half_sent(unguarded.port, 4, 100, 900_000):
-            assert peak.grown() > 250
+def test_without_that_it_would_be_inflated(tiny_models: Path) -> None:
+    with serving(tiny_models, program=UNGUARDED) as unguarded:
         peak = Peak(unguarded)
         ended = send_compressed(unguarded.port, CHECK, zeros_in_gzip(BOMB_MIB))
         assert b"larger than max" in ended
         assert peak.grown() > 300
+
+
+def test_without_the_budget_half_sent_messages_would_fill_the_memory(tiny_models: Path) -> None:
+    with serving(tiny_models, program=UNGUARDED) as unguarded:
+        peak = Peak(unguarded)
+        with half_sent(unguarded.port, 4, 100, 900_000):
+            assert peak.grown() > 250
 
 
 def test_clients_that_compress_are_told(in_process: InProcessServer) -> None:
