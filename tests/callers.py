@@ -29,6 +29,10 @@ class Callers:
             thread.join(patient(60))
             assert not thread.is_alive()
 
+    @property
+    def num_answers(self) -> int:
+        return sum(self._num_answers)
+
     def wait_for_more(self, num_answers: int = 5) -> None:
         """Wait until each thread has that many more answers, or one has failed."""
         goals = [number + num_answers for number in self._num_answers]

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.servers import TIMEOUT_SECONDS
+from tests.patience import patient
+
+_TIMEOUT_SECONDS = patient(30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ def call(url: str, method: str, path: str, document: Any = None, body: bytes | N
     if document is not None:
         body = json.dumps(document).encode()
         given.setdefault("content-type", "application/json")
-    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_SECONDS)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT_SECONDS)) as connection:
         connection.request(method, path, body, given)
         response = connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
@@ -46,7 +48,7 @@ def raw(url: str, *parts: bytes, first_only: bool = False) -> bytes:
     """Send bytes and return all that comes until the server closes the connection, or what comes first."""
     address = urlsplit(url)
     assert address.hostname is not None
-    with socket.create_connection((address.hostname, address.port or 80), TIMEOUT_SECONDS) as connection:
+    with socket.create_connection((address.hostname, address.port or 80), _TIMEOUT_SECONDS) as connection:
         for part in parts:
             connection.sendall(part)
         answer = b""

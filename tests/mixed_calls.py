@@ -19,6 +19,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.grpc_calls import google_request, infer_request
 from tests.http_caller import events
 from tests.http_post import JSON, begun, form_of
 
@@ -298,22 +299,20 @@ class _Maker:
     def _google(self, with_glossary: bool) -> google_pb.TranslateTextRequest:
         is_html = self._chance.random() < 0.3
         texts = self._some_texts()
-        request = google_pb.TranslateTextRequest(
+        request = google_request(
+            [f"<p>{text}</p>" for text in texts] if is_html else texts,
             parent=_PARENT,
             model=f"{_PARENT}/models/{self._model.name}",
-            contents=[f"<p>{text}</p>" for text in texts] if is_html else texts,
             mime_type="text/html" if is_html else "text/plain",
-            **self._codes,  # type: ignore[arg-type]
+            **self._codes,
         )
         if with_glossary:
             request.glossary_config.glossary = f"{_PARENT}/glossaries/{GLOSSARY}"
         return request
 
     def _infer(self, model: str) -> kserve_pb.ModelInferRequest:
-        texts = self._some_texts()
-        request = kserve_pb.ModelInferRequest(model_name=model)
-        tensor = request.inputs.add(name="text", datatype="BYTES", shape=[len(texts)])
-        tensor.contents.bytes_contents.extend(text.encode() for text in texts)
+        request = infer_request(*self._some_texts())
+        request.model_name = model
         request.parameters["length_penalty"].double_param = 1.0
         return request
 

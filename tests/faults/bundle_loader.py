@@ -9,17 +9,15 @@ import queue
 import resource
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.patience import patient
-from tests.servers import REPOSITORY, environment
+from tests.servers import REPOSITORY, environment, read_line
 
 MEMORY_BYTES = 6 * 2**30  # of address space: protects the machine from bundles that need more
-_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,9 @@ class BundleLoader:
     """Loads one bundle after another; a process that died or was late is replaced."""
 
     def __init__(self, limit_seconds: float) -> None:
+        """Take the time for each on a machine that is neither slow nor busy."""
         self._limit_seconds = limit_seconds
         self._process: subprocess.Popen[str] | None = None
-        self._lines: queue.Queue[str] = queue.Queue()
 
     def load(self, path: Path) -> Outcome:
         process = self._running()
@@ -47,15 +45,14 @@ class BundleLoader:
         process.stdin.write(f"{path}\n")
         process.stdin.flush()
         try:
-            line = self._lines.get(timeout=self._limit_seconds)
+            line = read_line(process, self._limit_seconds)
+            return Outcome(**json.loads(line), seconds=time.monotonic() - started)
         except queue.Empty:
-            self.close()
-            return Outcome("late", "no end in time", time.monotonic() - started)
-        if not line:
-            code = process.wait(patient(30))
-            self.close()
-            return Outcome("died", f"exit code {code}", time.monotonic() - started)
-        return Outcome(**json.loads(line), seconds=time.monotonic() - started)
+            kind, message = "late", "no end in time"
+        except AssertionError:
+            kind, message = "died", f"exit code {process.wait(patient(30))}"
+        self.close()
+        return Outcome(kind, message, time.monotonic() - started)
 
     def close(self) -> None:
         if self._process is not None:
@@ -69,7 +66,6 @@ class BundleLoader:
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None:
-            self._lines = queue.Queue()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.bundle_loader"],
                 cwd=REPOSITORY,
@@ -79,15 +75,8 @@ class BundleLoader:
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-            threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
-            assert self._lines.get(timeout=_START_SECONDS) == "ready\n"
+            assert read_line(self._process) == "ready\n"
         return self._process
-
-
-def _pass_on(stream: Any, lines: "queue.Queue[str]") -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put("")
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -1,25 +1,18 @@
-"""What attacks on a server must not affect: its memory, and a caller of small texts.
-
-`python -m tests.faults.bystanders ADDRESS [API-KEY]` is that caller: it prints a line when its first call is answered;
-a line on its standard input, or the end of it, stops it, and it prints its latencies in seconds as JSON.
-"""
+"""What attacks on a server must not affect: its memory, and a caller of small texts."""
 
 import json
-import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Self
 
-from dragoman_client import Client
+import psutil
+
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment, read_line
 
 # A small call is answered within this time whatever else happens, even on a busy machine; an idle server takes 10 ms.
 HEALTHY_SECONDS = patient(10.0)
-_PAUSE_SECONDS = 0.01
-_PATIENCE_SECONDS = 120.0
 
 
 class Peak:
@@ -38,12 +31,18 @@ class Peak:
         return int(line.split()[1]) / 1024
 
 
+def cpu_seconds(server: ServerProcess) -> float:
+    """Return the CPU time that a server has taken, without its child processes."""
+    times = psutil.Process(server.process.pid).cpu_times()
+    return float(times.user + times.system)
+
+
 class SmallCaller:
     """Calls continuously with one short sentence, from a process of its own."""
 
     def __init__(self, address: str, api_key: str = "") -> None:
         self.seconds: list[float] = []  # durations of its calls, once it has been stopped
-        command = [sys.executable, "-m", "tests.faults.bystanders", address, api_key]
+        command = [sys.executable, "-m", "tests.faults.small_caller", address, api_key]
         self._process = subprocess.Popen(
             command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -63,21 +62,3 @@ class SmallCaller:
 
     def p99_seconds(self) -> float:
         return self.seconds[len(self.seconds) * 99 // 100]
-
-
-def main() -> None:
-    """Call until stopped."""
-    latencies: list[float] = []
-    address, key = (*sys.argv[1:], "")[:2]
-    with Client(address, timeout_seconds=_PATIENCE_SECONDS, api_key=key) as client:
-        while not (latencies and select.select([sys.stdin], [], [], _PAUSE_SECONDS)[0]):
-            began = time.monotonic()
-            assert client.translate(["Hello"], "en", "de")[0].text
-            latencies.append(time.monotonic() - began)
-            if len(latencies) == 1:
-                print("ready", flush=True)
-    print(json.dumps(latencies), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,15 @@
 """Fixtures of the reliability tests: each test records which promise it has proved, and by how many cases."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.proofs import PROVED, Proved, write_proof
+from tests.servers import ServerProcess
+
+Start = Callable[..., ServerProcess]  # the fixture `start`
 
 _PASSED = pytest.StashKey[bool]()
 
@@ -17,6 +20,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.when == "call":
         item.stash[_PASSED] = report.passed
     return report
+
+
+@pytest.fixture
+def start(tiny_models: Path) -> Iterator[Start]:
+    """Start servers in processes of their own, by default of the tiny model; they end with the test."""
+    processes: list[ServerProcess] = []
+
+    def run(*arguments: str, models: Path = tiny_models, **how: Any) -> ServerProcess:
+        processes.append(ServerProcess(models, *arguments, **how))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
 
 
 @pytest.fixture

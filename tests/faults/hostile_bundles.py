@@ -2,84 +2,70 @@
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from service.bundle import fused_io
-from tests.faults.damaged_bundles import MANIFEST, Inflict, resealed
+from tests.faults.damaged_bundles import Damage, Inflict, resealed, set_fields
 
 MICROSOFT = "com.microsoft"
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 Change = Callable[[Any], object]
 
 
-class Hostile(NamedTuple):
-    """A change to a bundle, and what its rejection must say. What `may_load` does no harm."""
-
-    name: str
-    inflict: Inflict
-    says: str = ""
-    may_load: bool = False
-
-
-def never_opened() -> Iterator[Hostile]:
+def never_opened() -> Iterator[Damage]:
     """Yield changes to the tiny bundle for which no graph may be opened."""
     step, value = "decoder_step.onnx", helper.make_tensor_value_info
-    operators: dict[str, dict[str, Any]] = {
-        "Div": {},  # of the least integer by -1 ends the process
-        "ConstantOfShape": {},
-        "Tile": {},
-        "Pad": {},
-        "Loop": {},
-        "Scan": {},
-        "RandomNormal": {},
-        "SequenceMap": {},
-        "StringSplit": {},
-    }
-    for operator, attributes in operators.items():
-        node = helper.make_node(operator, ["logits", "token_ids"], ["more"], **attributes)
-        yield Hostile(operator, _graph(step, _add(node)), f"operator '{operator}'")
+    # Division of the least integer by -1 ends the process.
+    memory, loops = ("Div", "ConstantOfShape", "Tile", "Pad"), ("Loop", "Scan", "RandomNormal", "SequenceMap")
+    for operator in (*memory, *loops, "StringSplit"):
+        node = helper.make_node(operator, ["logits", "token_ids"], ["more"])
+        yield Damage(operator, _graph(step, _add(node)), f"operator '{operator}'")
     for domain, operator in (("ai.onnx.ml", "TreeEnsemble"), (MICROSOFT, "FusedGemm"), ("dragoman", "Decode")):
         node = helper.make_node(operator, ["logits"], ["more"], domain=domain)
-        yield Hostile(f"{domain} {operator}", _graph(step, _add(node)), f"operator '{domain}::{operator}'")
-    yield Hostile("Einsum", _graph("encoder.onnx", _fold(_einsum)), "operator 'Einsum'")
+        yield Damage(f"{domain} {operator}", _graph(step, _add(node)), f"operator '{domain}::{operator}'")
+    yield Damage("Einsum", _graph("encoder.onnx", _fold(_einsum)), "operator 'Einsum'")
     inside = helper.make_graph([helper.make_node("Loop", [], ["x"])], "inside", [], [value("x", FLOAT, [1])])
     branch = helper.make_node("If", ["logits"], ["more"], then_branch=inside, else_branch=inside)
-    yield Hostile("a loop in a branch", _graph(step, _add(branch)), "operator 'Loop'")
+    yield Damage("a loop in a branch", _graph(step, _add(branch)), "operator 'Loop'")
 
 
-def never_opened_fused() -> Iterator[Hostile]:
+def never_opened_fused() -> Iterator[Damage]:
     """Yield likewise changes to a bundle with fused graphs."""
     file, between = "decoder.onnx", "each once and in order, those of its node"
     history = fused_io.DECODE_INPUTS.index("history")
-    yield Hostile("history in the memory of control", _graph(file, _aliases), "2 nodes in 1 graphs")
-    yield Hostile("history is control", _graph(file, _reads(history, "control")), between)
-    yield Hostile("no input of the graph", _graph(file, lambda model: model.graph.input.pop(history)), between)
-    yield Hostile("weights as a cache", _graph(file, _weights_as_cache), between)
-    yield Hostile("a cache as weights", _graph(file, _reads(len(fused_io.DECODE_INPUTS), "self_cache")), "'self_cache'")
-    yield Hostile("an input that is a constant too", _graph(file, _constant_input), "'history', which its node takes")
-    yield Hostile("two nodes", _graph(file, lambda model: model.graph.node.append(model.graph.node[0])), "2 nodes in 1")
-    yield Hostile("the other operator", _graph(file, _operator("Encode")), "operator 'dragoman::Encode'")
-    yield Hostile("in two parts", resealed(lambda bundle: _twice(bundle / file)), "1 nodes in 2 graphs")
+    yield Damage("history in the memory of control", _graph(file, _aliases), "2 nodes in 1 graphs")
+    yield Damage("history is control", _graph(file, _reads(history, "control")), between)
+    yield Damage("no input of the graph", _graph(file, lambda model: model.graph.input.pop(history)), between)
+    yield Damage("weights as a cache", _graph(file, _weights_as_cache), between)
+    yield Damage("a cache as weights", _graph(file, _reads(len(fused_io.DECODE_INPUTS), "self_cache")), "'self_cache'")
+    yield Damage("an input that is a constant too", _graph(file, _constant_input), "'history', which its node takes")
+    yield Damage("two nodes", _graph(file, lambda model: model.graph.node.append(model.graph.node[0])), "2 nodes in 1")
+    other = _graph(file, lambda model: setattr(model.graph.node[0], "op_type", "Encode"))
+    yield Damage("the other operator", other, "operator 'dragoman::Encode'")
+    twice = resealed(lambda bundle: (bundle / file).write_bytes(2 * (bundle / file).read_bytes()))
+    yield Damage("in two parts", twice, "1 nodes in 2 graphs")
     relu = helper.make_node("Relu", ["self_cache"], ["more"])
-    yield Hostile("a node beside", _graph(file, _add(relu)), "operator 'Relu'")
+    yield Damage("a node beside", _graph(file, _add(relu)), "operator 'Relu'")
 
 
-def opened() -> Iterator[Hostile]:
+def opened() -> Iterator[Damage]:
     """Yield changes to the tiny bundle that only opening and testing it shows."""
     step, encoder, alignment = "decoder_step.onnx", "encoder.onnx", "alignment.onnx"
-    yield Hostile("attention of no width", _graph(encoder, _no_width), "ended by SIGFPE opening")
-    yield Hostile("constants that fill the memory", _graph(encoder, _fold(_filling)), "MiB of memory opening")
-    yield Hostile("runs that take hours", _graph(encoder, _fold(_slow)), "s of CPU time")
-    yield Hostile("a constant that doubles forty times", _graph(encoder, _fold(_doubling)), "memory")
+    yield Damage("attention of no width", _graph(encoder, _no_width), "ended by SIGFPE opening")
+    yield Damage("constants that fill the memory", _graph(encoder, _fold(_filling)), "MiB of memory opening")
+    yield Damage("runs that take hours", _graph(encoder, _fold(_slow)), "s of CPU time")
+    yield Damage("a constant that doubles forty times", _graph(encoder, _fold(_doubling)), "memory")
     for name, nodes in {
-        "an endless range": [helper.make_node("Range", ["none", "huge", "one"], ["ids"]), _cast("ids")],
+        "an endless range": [
+            helper.make_node("Range", ["none", "huge", "one"], ["ids"]),
+            helper.make_node("Cast", ["ids"], ["folded"], to=FLOAT),
+        ],
         "a huge constant": [helper.make_node("Expand", ["unit", "huge_row"], ["folded"])],
         "a constant beyond all": [helper.make_node("Expand", ["unit", "square"], ["folded"])],
         "a shape that wraps around": [helper.make_node("Reshape", ["unit", "wrapping"], ["folded"])],
@@ -90,27 +76,27 @@ def opened() -> Iterator[Hostile]:
         ],
         "no inputs": [helper.make_node("Add", [], ["folded"])],
     }.items():
-        yield Hostile(name, _graph(encoder, _fold(functools.partial(_these, nodes))))
-    yield Hostile("many nodes", _graph(encoder, _fold(_many)), may_load=True)
+        yield Damage(name, _graph(encoder, _fold(functools.partial(_these, nodes))))
+    yield Damage("many nodes", _graph(encoder, _fold(_many)), may_load=True)
     for name, dims in {"huge": [10**7, 10**7], "negative": [-1, 8], "wrapping": [2**33, 2**33]}.items():
-        yield Hostile(f"weights of {name} size", _graph(encoder, _sized(dims)), "can't be opened")
+        yield Damage(f"weights of {name} size", _graph(encoder, _sized(dims)), "can't be opened")
     for file, node in ((encoder, "MultiHeadAttention"), (step, "GroupQueryAttention")):
         for heads in (0, -2, 7, 2**62):
-            yield Hostile(f"{node} of {heads} heads", _graph(file, _attribute(node, "num_heads", heads)))
+            yield Damage(f"{node} of {heads} heads", _graph(file, _attribute(node, "num_heads", heads)))
     for number in (10**6, -(10**6)):
         shift = np.array([number], np.int32)
         of_rows, of_sources = (
             _input_of(*which, shift) for which in (("GroupQueryAttention", 5), ("MultiHeadAttention", 4))
         )
-        yield Hostile(f"lengths that are {number} more", _graph(step, of_rows), "self-test")
-        yield Hostile(f"sources that are {number} longer", _graph(step, of_sources))
-    yield Hostile("no length", _graph(step, _input_of("GroupQueryAttention", 6, np.array([-9], np.int32))))
+        yield Damage(f"lengths that are {number} more", _graph(step, of_rows), "self-test")
+        yield Damage(f"sources that are {number} longer", _graph(step, of_sources))
+    yield Damage("no length", _graph(step, _input_of("GroupQueryAttention", 6, np.array([-9], np.int32))))
     huge, nan = np.array([10**9], np.int64), np.array([np.nan], np.float32)
-    yield Hostile("tokens beyond the vocabulary", _graph(step, _output("next_ids", "Add", huge)), "self-test")
-    yield Hostile("negative tokens", _graph(step, _output("next_ids", "Sub", huge)), "self-test")
-    yield Hostile("candidates beyond", _graph(step, _output("candidate_ids", "Add", huge)), "self-test")
-    yield Hostile("no numbers", _graph(encoder, _output("cross_key.0", "Mul", nan)), "self-test")
-    yield Hostile("no probabilities", _graph(alignment, _output("attention", "Mul", nan)), "alignments")
+    yield Damage("tokens beyond the vocabulary", _graph(step, _output("next_ids", "Add", huge)), "self-test")
+    yield Damage("negative tokens", _graph(step, _output("next_ids", "Sub", huge)), "self-test")
+    yield Damage("candidates beyond", _graph(step, _output("candidate_ids", "Add", huge)), "self-test")
+    yield Damage("no numbers", _graph(encoder, _output("cross_key.0", "Mul", nan)), "self-test")
+    yield Damage("no probabilities", _graph(alignment, _output("attention", "Mul", nan)), "alignments")
     for file, output in (
         (step, "present_key.1"),
         (encoder, "cross_value.1"),
@@ -118,27 +104,26 @@ def opened() -> Iterator[Hostile]:
         (alignment, "attention"),
     ):
         twice = _output(output, "Concat", None, axis=0)
-        yield Hostile(f"{output} of twice the rows", _graph(file, twice), "align" if file == alignment else "self-test")
+        yield Damage(f"{output} of twice the rows", _graph(file, twice), "align" if file == alignment else "self-test")
     renamed = _graph(encoder, lambda model: setattr(model.graph, "name", "x" * 2**20))
-    yield Hostile("a name of a megabyte", renamed, may_load=True)
-    yield Hostile("wider heads", _manifest("model", head_size=4096))
-    yield Hostile("shortlists that no graph has", _manifest("model", shortlist_size=8), "missing: ['listed']")
-    longest = _manifest("limits", max_output_tokens=10**6, max_source_tokens=10**6)
-    yield Hostile("rows of a million tokens", longest, may_load=True)
-    yield Hostile("a long sentence", _long_sentence, "self-test")
+    yield Damage("a name of a megabyte", renamed, may_load=True)
+    yield Damage("wider heads", set_fields({"model.head_size": 4096}))
+    yield Damage("shortlists that no graph has", set_fields({"model.shortlist_size": 8}), "missing: ['listed']")
+    longest = set_fields(dict.fromkeys(("limits.max_output_tokens", "limits.max_source_tokens"), 10**6))
+    yield Damage("rows of a million tokens", longest, may_load=True)
+    yield Damage("a long sentence", set_fields({"golden.0.text": "Hello " * 100_000}), "self-test")
 
 
-def opened_fused() -> Iterator[Hostile]:
+def opened_fused() -> Iterator[Damage]:
     """Yield likewise changes to a bundle with fused graphs."""
     for file in ("encoder.fused.onnx", "decoder.fused.onnx"):
         for name, value in (("num_layers", 1000), ("num_heads", 2**40), ("head_size", 0), ("epsilon", float("nan"))):
-            yield Hostile(f"{file} {name} {value:g}", _graph(file, _attribute("", name, value)), "can't be opened")
-        yield Hostile(f"{file} no constants", _graph(file, _no_constants), "can't be opened")
-        yield Hostile(f"{file} weights that overlap", _graph(file, _overlapping), "can't be opened")
+            yield Damage(f"{file} {name} {value:g}", _graph(file, _attribute("", name, value)), "can't be opened")
+        yield Damage(f"{file} no constants", _graph(file, _no_constants), "can't be opened")
+        yield Damage(f"{file} weights that overlap", _graph(file, _overlapping), "can't be opened")
     suppressed = np.array([2**40], np.int64)
-    yield Hostile(
-        "suppressed beyond", _graph("decoder.fused.onnx", _last_constant(suppressed)), "not in the vocabulary"
-    )
+    change = _graph("decoder.fused.onnx", _last_constant(suppressed))
+    yield Damage("suppressed beyond", change, "not in the vocabulary")
 
 
 def _graph(file: str, change: Change) -> Inflict:
@@ -148,21 +133,6 @@ def _graph(file: str, change: Change) -> Inflict:
         (bundle / file).write_bytes(model.SerializeToString())
 
     return resealed(inflict)
-
-
-def _manifest(field: str, **values: Any) -> Inflict:
-    def inflict(bundle: Path) -> None:
-        document = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
-        document[field] |= values
-        (bundle / MANIFEST).write_text(json.dumps(document), encoding="utf-8")
-
-    return inflict
-
-
-def _long_sentence(bundle: Path) -> None:
-    document = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
-    document["golden"][0]["text"] = "Hello " * 100_000
-    (bundle / MANIFEST).write_text(json.dumps(document), encoding="utf-8")
 
 
 def _add(node: onnx.NodeProto) -> Change:
@@ -189,17 +159,6 @@ def _weights_as_cache(model: Any) -> None:
 
 def _constant_input(model: Any) -> None:
     model.graph.initializer.append(helper.make_tensor("history", onnx.TensorProto.INT32, [1, 1], [0]))
-
-
-def _operator(name: str) -> Change:
-    def change(model: Any) -> None:
-        model.graph.node[0].op_type = name
-
-    return change
-
-
-def _twice(path: Path) -> None:
-    path.write_bytes(path.read_bytes() * 2)
 
 
 def _fold(nodes_of: Callable[[Any], list[onnx.NodeProto]]) -> Change:
@@ -234,10 +193,6 @@ def _fold(nodes_of: Callable[[Any], list[onnx.NodeProto]]) -> Change:
 
 def _these(nodes: list[onnx.NodeProto], _: Any) -> list[onnx.NodeProto]:
     return nodes
-
-
-def _cast(name: str) -> onnx.NodeProto:
-    return helper.make_node("Cast", [name], ["folded"], to=FLOAT)
 
 
 def _einsum(graph: Any) -> list[onnx.NodeProto]:

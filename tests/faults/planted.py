@@ -1,8 +1,10 @@
 """Faults that several tests inject: in the runs of graphs, whichever kind of graphs a server runs, or in a worker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+import grpc
 import pytest
 
 from service.bundle import fused_io, graph_io
@@ -10,8 +12,20 @@ from service.engine.runner import RunLimits
 from service.engine.runtime.session import Binding, GraphSession
 from service.engine.search import Outcome
 from service.engine.worker import Worker
+from tests.grpc_calls import outcome, request_of, stub_of
+from tests.patience import patient
+from tests.servers import distinct_texts
 
+BOUND_SECONDS = patient(20.0)  # for what takes milliseconds on an idle machine: nothing hangs
+
+Answer = tuple[grpc.StatusCode, str]
 Run = Callable[[Binding], None]
+
+
+def ask(address: str, texts: Sequence[str] = (), timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
+    """Make one call, by default with a text that no other has; return its status and details."""
+    with stub_of(address, enable_retries=0) as stub:
+        return outcome(stub.Translate, request_of(texts or distinct_texts(1), **fields), timeout)
 
 
 def plant(patch: pytest.MonkeyPatch, graph: str, run: Callable[[Run, Binding], None]) -> None:

@@ -5,17 +5,15 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
-import psutil
 import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller, cpu_seconds
 from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of
 from tests.patience import patient
@@ -65,8 +63,7 @@ ATTACKS = {
 
 
 def translation(*texts: str, **options: Any) -> bytes:
-    request = request_of(texts, **options)
-    return request.SerializeToString()
+    return request_of(texts, **options).SerializeToString()
 
 
 def answer(address: str, message: bytes, deadline_seconds: float, method: str = METHOD) -> tuple[grpc.StatusCode, int]:
@@ -96,20 +93,9 @@ class Attacker:
         self._pool.shutdown(wait=True)
 
 
-@contextmanager
-def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
-    with ServerProcess(models, "--grace-seconds", "5", *arguments) as process:
-        yield process, psutil.Process(process.process.pid)
-
-
-def cpu_seconds(server: psutil.Process) -> float:
-    times = server.cpu_times()
-    return float(times.user + times.system)
-
-
 @pytest.fixture(scope="module")
 def large_server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with serving(tiny_models, *LARGE_SERVER) as (server, _):
+    with ServerProcess(tiny_models, "--grace-seconds", "5", *LARGE_SERVER) as server:
         yield server
 
 
@@ -117,9 +103,8 @@ def large_server(tiny_models: Path) -> Iterator[ServerProcess]:
 def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, name: str, proved: Proved) -> None:
     """At a thirtieth of its size, on a server that accepts it. Before the fix, some took minutes, or gigabytes."""
     attack, server = ATTACKS[name], large_server
-    measured = psutil.Process(server.process.pid)
     assert answer(server.address, translation("Hello"), 30.0)[0] is OK
-    peak, cpu = Peak(server), cpu_seconds(measured)
+    peak, cpu = Peak(server), cpu_seconds(server)
     attacker = Attacker(server.address)
     outcomes = [each.result(timeout=patient(100)) for each in attacker.send(attack, attack.size // 30)]
     attacker.close()
@@ -127,33 +112,32 @@ def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, nam
     assert answer(server.address, translation("Hello"), HEALTHY_SECONDS)[0] is OK
     grown = peak.grown()
     assert grown < 150
-    used = cpu_seconds(measured) - cpu
+    used = cpu_seconds(server) - cpu
     assert used < 20
     proved("attacks", cases=attack.num_calls, cpu_seconds=round(used, 2), mib=round(grown))
 
 
-def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: Proved) -> None:
+def test_nothing_is_computed_for_a_call_that_is_over(large_server: ServerProcess, proved: Proved) -> None:
     """Before the fix, two such calls occupied both planning threads for a minute."""
     attack = ATTACKS["paragraphs that nobody waits for"]
-    with serving(tiny_models, *LARGE_SERVER) as (server, measured):
-        attacker = Attacker(server.address)
-        before = cpu_seconds(measured)
-        outcomes = [each.result(timeout=patient(60)) for each in attacker.send(attack, attack.size)]
-        assert {code for code, _ in outcomes} == {LATE}
-        after = cpu_seconds(measured)
-        assert after - before > 0.2  # otherwise this test proves nothing
-        end = time.monotonic() + 3.0
-        while time.monotonic() < end and cpu_seconds(measured) - after < 0.5:
-            time.sleep(0.05)
-        left = cpu_seconds(measured) - after
-        assert left < 0.5
-        attacker.close()
+    attacker = Attacker(large_server.address)
+    before = cpu_seconds(large_server)
+    outcomes = [each.result(timeout=patient(60)) for each in attacker.send(attack, attack.size)]
+    assert {code for code, _ in outcomes} == {LATE}
+    after = cpu_seconds(large_server)
+    assert after - before > 0.2  # otherwise this test proves nothing
+    end = time.monotonic() + 3.0
+    while time.monotonic() < end and cpu_seconds(large_server) - after < 0.5:
+        time.sleep(0.05)
+    left = cpu_seconds(large_server) - after
+    assert left < 0.5
+    attacker.close()
     proved("attacks", cases=2, cpu_seconds_after_the_deadline=round(left, 3))
 
 
 def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved) -> None:
     """Texts planned off the event loop: 5,000 characters, small HTML, a detection."""
-    with serving(tiny_models, "--grace-seconds", "1", *LARGE_SERVER) as (server, _):
+    with ServerProcess(tiny_models, "--grace-seconds", "1", *LARGE_SERVER) as server:
         attacker = Attacker(server.address)
         attack = Attack("<p>a", 3 * MIB, LATE, num_calls=12, deadline_seconds=45.0, options={"mime_type": "text/html"})
         sent = attacker.send(attack, attack.size)
@@ -186,7 +170,7 @@ def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...],
     server configured to accept it.
     """
     num_calls = 0
-    with serving(REPOSITORY / "models", *arguments) as (server, _):
+    with ServerProcess(REPOSITORY / "models", "--grace-seconds", "5", *arguments) as server:
         attacker = Attacker(server.address)
         assert answer(server.address, translation("Hello"), 30.0)[0] is OK
         with SmallCaller(server.address) as caller:

@@ -15,19 +15,17 @@ from tests.faults.damaged_bundles import (
     MANIFEST,
     Damage,
     to_files,
-    to_graphs,
     to_manifests,
     with_right_checksums,
     with_tokenizer,
 )
 from tests.faults.proofs import Proved
-from tests.patience import patient
 from tests.servers import REPOSITORY, dragoman
 from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
 
 GRAPHS = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx"]
 FILES = [*GRAPHS, "source.model"]
-LIMIT_SECONDS = patient(60.0)  # on a busy machine
+LIMIT_SECONDS = 60.0
 MOST_MIB = 1500.0
 
 
@@ -73,29 +71,10 @@ def test_hostile_manifests(loader: BundleLoader, tiny_bundle: Path, tmp_path: Pa
 
 
 def test_damage_with_right_checksums(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Proved) -> None:
-    damages = [*with_right_checksums(FILES, seed=2, number=40), *to_graphs()]
+    damages = with_right_checksums(FILES, seed=2, number=40)
     kinds = check(loader, tiny_bundle, damages, tmp_path / "models")
     assert kinds["loaded"], "nothing is left of these bundles: no control"
     proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
-
-
-def test_what_a_graph_may_not_do_is_named(
-    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Proved
-) -> None:
-    named = {
-        "a loop without end": "operator 'Identity'; operator 'Loop'",
-        "weights in 'missing' from 0 on, None": "weights in 'missing'",
-    }
-    for damage in [damage for damage in to_graphs() if damage.name in named]:
-        bundle = tmp_path / damage.name / "tiny" / "1"
-        shutil.copytree(tiny_bundle, bundle)
-        damage.inflict(bundle)
-        outcome = loader.load(tmp_path / damage.name)
-        assert outcome.kind == "refused"
-        assert f"encoder.onnx is not what a bundle may hold: {named.pop(damage.name)}" in outcome.message
-        assert outcome.seconds < LIMIT_SECONDS / 2
-    assert not named
-    proved("fuzz-bundles", cases=2, refused=2)
 
 
 def test_the_loader_notices_what_is_not_refused(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path) -> None:
@@ -167,18 +146,14 @@ def some() -> list[Damage]:
 
 
 def test_serve_says_so_and_exits(tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
-    for number, damage in enumerate(some()[:3]):
-        models = tmp_path / str(number)
-        shutil.copytree(tiny_models, models)
-        damage.inflict(models / "tiny" / "1")
-        ended = dragoman(
-            "serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=patient(60)
-        )
-        assert ended.returncode == ExitCode.CONFIG, (damage.name, ended)
-        (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
-        assert str(models) in line
-        assert b"Traceback" not in ended.stderr
-    proved("fuzz-bundles", cases=3)
+    models = shutil.copytree(tiny_models, tmp_path / "models")
+    some()[0].inflict(models / "tiny" / "1")
+    ended = dragoman("serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=60)
+    assert ended.returncode == ExitCode.CONFIG, ended
+    (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
+    assert str(models) in line
+    assert b"Traceback" not in ended.stderr
+    proved("fuzz-bundles", cases=1)
 
 
 def test_nothing_damaged_is_transferred(tiny_models: Path, tmp_path: Path, proved: Proved) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.faults.planted import swap_answers
 from tests.faults.proofs import Proved
 from tests.mixed_calls import MixedCall, Model, Place, mixed_calls
-from tests.servers import REPOSITORY, LoopThread, Serve, ServerProcess
+from tests.servers import REPOSITORY, LoopThread, Serve
 
 CONNECTIONS = 4
 IN_FLIGHT = 96
@@ -74,11 +74,13 @@ def test_no_answer_depends_on_company(loop_thread: LoopThread, serve: Serve, pro
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(3_000, marks=LONG)])
-def test_no_answer_of_the_shipped_model_depends_on_company(loop_thread: LoopThread, proved: Proved, count: int) -> None:
+def test_no_answer_of_the_shipped_model_depends_on_company(
+    loop_thread: LoopThread, serve: Serve, proved: Proved, count: int
+) -> None:
     calls = mixed_calls(count, SEED, model=Model("en-de"), most_words=20)
-    with ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2") as process:
-        alone = loop_thread.run(answers(process.address, calls, 1), SECONDS[count])
-        together = loop_thread.run(answers(process.address, calls, IN_FLIGHT), SECONDS[count])
+    server = serve(models=REPOSITORY / "models", max_slots=32, num_threads=2)
+    alone = loop_thread.run(answers(server.address, calls, 1), SECONDS[count])
+    together = loop_thread.run(answers(server.address, calls, IN_FLIGHT), SECONDS[count])
     wrong = differences(alone, together)
     assert not wrong, f"{len(wrong)} of {count} answers are others, first {calls[wrong[0]]}"
     proved("cross-talk", cases=count)

@@ -3,16 +3,16 @@
 import json
 import random
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 import grpc
-import psutil
 import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.faults.bystanders import SmallCaller
+from tests.callers import Callers
+from tests.faults.bystanders import SmallCaller, cpu_seconds
 from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of
 from tests.key_files import ALICE, BOB, write_keys
@@ -60,49 +60,23 @@ def drop_connection(server: ServerProcess, _: pb_grpc.TranslationServiceStub, te
         time.sleep(seconds)
 
 
-class Droppers:
-    """Threads that begin calls and drop them until they are stopped."""
+def dropping(server: ServerProcess, drops: Sequence[Drop], seed: int, stack: ExitStack) -> Callable[[], None]:
+    """Return what begins a call on a connection of its own and drops it, in one of these ways."""
+    chance, options = random.Random(seed), [("grpc.use_local_subchannel_pool", 1)]
+    stub = pb_grpc.TranslationServiceStub(stack.enter_context(grpc.insecure_channel(server.address, options=options)))
 
-    def __init__(self, server: ServerProcess, drop: Drop) -> None:
-        self.num_dropped = 0
-        self._errors: list[BaseException] = []
-        self._is_over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._drop_all, args=(server, drop, number)) for number in range(NUM_THREADS)
-        ]
+    def begin_and_drop() -> None:
+        text = SENTENCE * (chance.choice(SIZES) // len(SENTENCE))
+        chance.choice(drops)(server, stub, text, chance.uniform(0.0, MOST_SECONDS))
 
-    def __enter__(self) -> "Droppers":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        for thread in self._threads:
-            thread.join(TIMEOUT_SECONDS)
-        assert not self._errors, self._errors[0]
-
-    def _drop_all(self, server: ServerProcess, drop: Drop, seed: int) -> None:
-        chance = random.Random(seed)
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        try:
-            with grpc.insecure_channel(server.address, options=options) as channel:
-                stub = pb_grpc.TranslationServiceStub(channel)
-                while not self._is_over.is_set():
-                    text = SENTENCE * (chance.choice(SIZES) // len(SENTENCE))
-                    drop(server, stub, text, chance.uniform(0.0, MOST_SECONDS))
-                    self.num_dropped += 1
-        except BaseException as error:
-            self._errors.append(error)
+    return begin_and_drop
 
 
 def cpu_seconds_of(server: ServerProcess, seconds: float) -> float:
     """Return the CPU time that a server takes within the next so many seconds."""
-    process = psutil.Process(server.process.pid)
-    before = process.cpu_times()
+    before = cpu_seconds(server)
     time.sleep(seconds)
-    after = process.cpu_times()
-    return after.user + after.system - before.user - before.system
+    return cpu_seconds(server) - before
 
 
 def num_calls(server: ServerProcess, key: str) -> float:
@@ -110,19 +84,24 @@ def num_calls(server: ServerProcess, key: str) -> float:
     return sum(float(line.removeprefix(name)) for line in server.get("/metrics")[2].splitlines() if name in line)
 
 
+DROPS = (drop_stream, drop_unary, let_expire, drop_connection)
+LONG = (pytest.mark.full, pytest.mark.timeout(600))
+
+
 @pytest.mark.parametrize(
-    ("count", "is_full"),
-    [(200, False), pytest.param(5_000, True, marks=[pytest.mark.full, pytest.mark.timeout(600)])],
-    ids=["short", "full"],
+    ("drops", "count", "is_full"),
+    [(DROPS, 300, False), *(pytest.param([each], 5_000, True, marks=LONG, id=each.__name__) for each in DROPS)],
 )
-@pytest.mark.parametrize("drop", [drop_stream, drop_unary, let_expire, drop_connection])
 def test_dropped_calls_keep_nobody_elses_waiting(
-    server: ServerProcess, drop: Drop, count: int, proved: Proved, *, is_full: bool
+    server: ServerProcess, drops: Sequence[Drop], count: int, proved: Proved, *, is_full: bool
 ) -> None:
     """Before the fix, threads that woke for each other's turns kept the interpreter from the event loop."""
     before = num_calls(server, "alice")
-    with SmallCaller(server.address, BOB) as caller, Droppers(server, drop) as droppers:
-        eventually(lambda: droppers.num_dropped >= count, 300.0)
+    with SmallCaller(server.address, BOB) as caller, ExitStack() as stack:
+        calls = [dropping(server, drops, seed, stack) for seed in range(NUM_THREADS)]
+        with Callers(*calls, pause_seconds=0.0) as droppers:
+            eventually(lambda: bool(droppers.failures) or droppers.num_answers >= count, 300.0)
+        assert not droppers.failures, droppers.failures[0]
         caller.stop()
     assert num_calls(server, "alice") > before + count / 4, "the server has not begun them"
     eventually(lambda: cpu_seconds_of(server, 0.2) < 0.1)  # nothing goes on after its call

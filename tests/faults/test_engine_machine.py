@@ -24,7 +24,7 @@ from tests.faults.proofs import Proved
 from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-_PLANTED = (500, 40)  # the search ends with the first that finds the fault
+_PLANTED = (500, 35)  # the search ends with the first that finds the fault
 
 
 def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Phase)) -> None:

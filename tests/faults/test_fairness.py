@@ -1,7 +1,6 @@
 """Callers who ask for too much beside one who asks for little: the order of turns, rejections, callers' identities."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,18 +9,16 @@ from typing import Any
 import grpc
 import pytest
 
-from service.engine.costs import Costs
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests import servers
 from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of, ways_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
-NUM_GREEDY = 60
-NUM_SMALL = 20
 NUM_BURST = 80
 # The tiny model does not stop early, so that each text takes some milliseconds.
 OPTIONS = pb.DecodingOptions(max_output_tokens=40, max_length_ratio=0, max_repeats=0)
@@ -50,52 +47,6 @@ def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, 
         assert small.Translate(slow_request(1), timeout=patient(60), metadata=SAME_ID).translations
         assert engine.snapshot().num_waiting > 150
         call.cancel()
-
-
-async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
-    """Return the statuses of calls of many tasks on one connection, and of one task on another, each call by call."""
-    codes: dict[str, Counter[str]] = {"greedy": Counter(), "small": Counter()}
-    is_full = asyncio.Event()
-
-    async def call(stub: Any, who: str) -> None:
-        try:
-            await stub.Translate(slow_request(1), timeout=patient(60))
-            codes[who]["OK"] += 1
-        except grpc.aio.AioRpcError as error:
-            codes[who][error.code().name] += 1
-            is_full.set()
-
-    async def on_and_on(stub: Any) -> None:
-        while True:
-            await call(stub, "greedy")
-
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    async with (
-        grpc.aio.insecure_channel(address, options=options) as one,
-        grpc.aio.insecure_channel(address, options=options) as other,
-    ):
-        tasks = [asyncio.create_task(on_and_on(pb_grpc.TranslationServiceStub(one))) for _ in range(NUM_GREEDY)]
-        try:
-            await is_full.wait()
-            for _ in range(NUM_SMALL):
-                await call(pb_grpc.TranslationServiceStub(other), "small")
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-    return codes
-
-
-def test_a_greedy_caller_gets_nobody_else_refused(
-    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
-    # A pace that a busy machine does not change: 30 to 40 ms per text, so more than two seconds for 60.
-    monkeypatch.setattr(Costs, "seconds_per_row", property(lambda _: 0.001))
-    server = serve(max_slots=2, max_queue_seconds=0.5)
-    codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=patient(60))
-    assert codes["small"] == {"OK": NUM_SMALL}
-    assert codes["greedy"]["RESOURCE_EXHAUSTED"] > 0
-    proved("overload", cases=NUM_SMALL, greedy_refused=codes["greedy"]["RESOURCE_EXHAUSTED"])
 
 
 def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) -> None:
@@ -182,56 +133,19 @@ def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest
     assert set(origins.of(2)) == {("operators",)}
 
 
-async def burst(address: str) -> Counter[str]:
-    """Return the statuses of calls that all arrive at once and have a minute."""
+def test_a_burst_is_let_in_by_default(
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
+) -> None:
+    """A limit that is set holds for bursts too: tests/faults/test_overload.py."""
+    monkeypatch.setattr(servers, "LONG_QUEUE_SECONDS", 0.0)
+    server = serve(max_slots=1)
 
-    async def call(stub: Any) -> str:
-        try:
-            await stub.Translate(slow_request(1), timeout=patient(60))
-        except grpc.aio.AioRpcError as error:
-            return error.code().name
-        return "OK"
+    async def burst() -> None:
+        """Make calls that all arrive at once and have a minute."""
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub: Any = pb_grpc.TranslationServiceStub(channel)
+            for num_calls in (8, NUM_BURST):  # after the first it knows its pace
+                await asyncio.gather(*(stub.Translate(slow_request(1), timeout=patient(60)) for _ in range(num_calls)))
 
-    async with grpc.aio.insecure_channel(address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        await asyncio.gather(*(call(stub) for _ in range(8)))  # so that it knows its pace
-        return Counter(await asyncio.gather(*(call(stub) for _ in range(NUM_BURST))))
-
-
-@pytest.mark.parametrize("limit", ["0", "0.05"])
-def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Proved) -> None:
-    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit) as server:
-        codes = asyncio.run(burst(server.address))
-    assert (codes["RESOURCE_EXHAUSTED"] == 0) == (limit == "0")
-    assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
-    proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])
-
-
-async def until_refused(address: str) -> int:
-    """Return how many calls are answered before the first is rejected, with callers that keep asking for too much."""
-    num_answered = 0
-
-    async def on_and_on(stub: Any) -> str:
-        nonlocal num_answered
-        while True:
-            try:
-                await stub.Translate(slow_request(1), timeout=patient(60))
-            except grpc.aio.AioRpcError as error:
-                return error.code().name
-            num_answered += 1
-
-    async with grpc.aio.insecure_channel(address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        tasks = [asyncio.create_task(on_and_on(stub)) for _ in range(3 * NUM_GREEDY)]
-        done, left = await asyncio.wait(tasks, timeout=patient(60), return_when=asyncio.FIRST_COMPLETED)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-    assert {task.result() for task in done} == {"RESOURCE_EXHAUSTED"}
-    return num_answered
-
-
-def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
-    """The positive control of the burst: persistent callers are rejected once the queue stands."""
-    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0") as server:
-        assert asyncio.run(until_refused(server.address)) > 0
+    loop_thread.run(burst(), patient(60))
+    proved("overload", cases=NUM_BURST)

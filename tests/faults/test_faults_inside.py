@@ -3,11 +3,13 @@
 Faults are injected at the lowest point, such as `GraphSession.run` of a loaded model; all else is real.
 """
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import grpc
@@ -21,22 +23,17 @@ from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.supervisor import Supervisor
-from tests.faults.planted import Run, plant
+from tests.faults.planted import BOUND_SECONDS, Answer, Run, ask, plant
 from tests.faults.proofs import Proved
-from tests.grpc_calls import outcome, request_of
-from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
-BOUND_SECONDS = patient(20.0)  # for what takes milliseconds on an idle machine: nothing hangs
+GRAPHS = ("encoder", "decoder_step")
 
 PLAIN = pb.DecodingOptions()
 SCORED = pb.DecodingOptions(return_scores=True)  # otherwise a step returns only the best token
-
-Answer = tuple[grpc.StatusCode, str]
 
 
 class Site:
@@ -44,10 +41,7 @@ class Site:
 
     def __init__(self, server: InProcessServer, stack: ExitStack) -> None:
         self.server = server
-        options = [("grpc.enable_retries", 0)]
-        self.channel = stack.enter_context(grpc.insecure_channel(server.address, options=options))
-        self.stub = pb_grpc.TranslationServiceStub(self.channel)
-        self.health = health_pb2_grpc.HealthStub(self.channel)
+        self.health = health_pb2_grpc.HealthStub(stack.enter_context(grpc.insecure_channel(server.address)))
         self.seen: list[int] = []
         watch = self.health.Watch(health_pb2.HealthCheckRequest(service=""))
         watcher = threading.Thread(target=self._watch, args=(watch,), daemon=True)
@@ -72,9 +66,8 @@ class Site:
     def worker(self) -> Any:
         return self.engine.turns.workers[0]
 
-    def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
-        """Make one call; return its status and details."""
-        return outcome(self.stub.Translate, request_of(texts or distinct_texts(1), **fields), timeout)
+    def ask(self, texts: Sequence[str] = (), timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
+        return ask(self.server.address, texts, timeout, **fields)
 
     def check(self) -> int:
         status: int = self.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=BOUND_SECONDS).status
@@ -129,66 +122,66 @@ def carry_on(work: Run, binding: Binding) -> None:
     work(binding)
 
 
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every restart come as soon as the first one: otherwise the delays grow to half a minute."""
+    monkeypatch.setattr("service.models.supervisor.GOOD_SECONDS", 0.0)
+
+
 ALWAYS = 10**9
 OUT_OF_MEMORY = ort_errors.RuntimeException(
     "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Failed to allocate memory for requested buffer of size 8589934592"
 )
 
 
-@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
-@pytest.mark.parametrize(
-    "error", [RuntimeError("device error"), OUT_OF_MEMORY, MemoryError()], ids=["error", "oom", "memory"]
-)
-def test_a_run_that_raises_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, error: Exception
-) -> None:
-    here = site()
-    for times in (1, 3):
+def test_a_run_that_raises_fails_its_calls_only(site: Callable[..., Site], proved: Proved) -> None:
+    here, errors = site(), (RuntimeError("device error"), OUT_OF_MEMORY, MemoryError())
+    cases = [*itertools.product(GRAPHS, errors, (1, 3))]
+    for graph, error, times in cases:
         fault = Fault(carry_on, error, times)
-        plant(monkeypatch, graph, fault)
-        answers = [here.ask() for _ in range(times + 1)]
-        monkeypatch.undo()
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch, graph, fault)
+            answers = [here.ask() for _ in range(times + 1)]
         assert [code for code, _ in answers] == [INTERNAL] * times + [OK]
         assert type(error).__name__ in answers[0][1]
         assert fault.num_raised == times
     here.expect_well()
-    proved("faults-inside", cases=4)
+    proved("faults-inside", cases=len(cases))
 
 
-@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
-def test_runs_that_always_raise_restart_the_engine_until_they_work(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str
-) -> None:
+def test_runs_that_always_raise_restart_the_engine_until_they_work(site: Callable[..., Site], proved: Proved) -> None:
     here = site()
-    fault = Fault(carry_on, RuntimeError("device lost"), ALWAYS)
-    plant(monkeypatch, graph, fault)
-    answers: list[Answer] = []
-    while not answers or answers[-1][0] is INTERNAL:
-        answers.append(here.ask())
-        assert len(answers) <= 6
-    eventually(lambda: here.check() == NOT_SERVING)
-    assert here.server.get("/readyz") == (503, "text/plain; charset=utf-8", "recovering\n")
-    assert here.server.get("/livez")[0] == 200
-    began = time.monotonic()
-    code, details = here.ask()
-    assert (code, "is being restarted" in details) == (UNAVAILABLE, True)
-    assert time.monotonic() - began < 5.0  # immediately, not at its deadline
-    raised = fault.num_raised
-    eventually(lambda: fault.num_raised > raised)  # the golden sentences fail, so it is tried but not served
-    assert here.check() == NOT_SERVING
-    fault.times = 0
-    here.expect_well(restarts=1)
-    proved("recovery", cases=1)
+    for restarts, graph in enumerate(GRAPHS, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            fault = Fault(carry_on, RuntimeError("device lost"), ALWAYS)
+            plant(patch, graph, fault)
+            answers: list[Answer] = []
+            while not answers or answers[-1][0] is INTERNAL:
+                answers.append(here.ask())
+                assert len(answers) <= 6
+            eventually(lambda: here.check() == NOT_SERVING)
+            assert here.server.get("/readyz") == (503, "text/plain; charset=utf-8", "recovering\n")
+            assert here.server.get("/livez")[0] == 200
+            began = time.monotonic()
+            code, details = here.ask()
+            assert (code, "is being restarted" in details) == (UNAVAILABLE, True)
+            assert time.monotonic() - began < 5.0  # immediately, not at its deadline
+            raised = fault.num_raised
+            # The golden sentences fail, so it is tried but not served.
+            eventually(lambda fault=fault, raised=raised: fault.num_raised > raised)  # type: ignore[misc]
+            assert here.check() == NOT_SERVING
+            fault.times = 0
+            here.expect_well(restarts)
+    proved("recovery", cases=len(GRAPHS))
 
 
-@pytest.mark.parametrize(("graph", "options"), [("encoder", PLAIN), ("decoder_step", PLAIN), ("decoder_step", SCORED)])
 def test_what_is_no_number_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, options: pb.DecodingOptions
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
-    here = site()
-    times, is_fused = [1], isinstance(here.worker.runner, FusedRunner)
+    here, times = site(), [0]
+    is_fused = isinstance(here.worker.runner, FusedRunner)
 
-    def run(work: Run, binding: Binding) -> None:
+    def run(work: Run, binding: Binding, graph: str) -> None:
         is_bad, times[0] = times[0] > 0, times[0] - 1
         if is_bad and graph == "decoder_step":  # the real graph then produces NaN
             _spoil(buffer for name, buffer in binding.inputs.items() if name.startswith("cross_"))
@@ -200,18 +193,22 @@ def test_what_is_no_number_fails_its_calls_only(
             control: Any = binding.inputs["control"].owner
             control.view(fused_io.CONTROL)["num_ended"] = control.view(fused_io.CONTROL)["num_rows"]
 
-    plant(monkeypatch, graph, run)
-    code, details = here.ask(options=options)
-    assert (code, "NaN" in details) == (INTERNAL, True)
-    assert here.ask(options=options)[0] is OK
-    here.expect_well()
-    times[0] = ALWAYS
-    answers = [here.ask(options=options)[0] for _ in range(5)]
-    assert answers == [INTERNAL] * 5  # the fifth in a row exceeds the limit
-    eventually(lambda: here.check() == NOT_SERVING)
-    times[0] = 0
-    here.expect_well(restarts=1)
-    proved("faults-inside", cases=2)
+    cases = (("encoder", PLAIN), ("decoder_step", PLAIN), ("decoder_step", SCORED))
+    for restarts, (graph, options) in enumerate(cases, 1):
+        times[0] = 1
+        with monkeypatch.context() as patch:
+            plant(patch, graph, partial(run, graph=graph))
+            code, details = here.ask(options=options)
+            assert (code, "NaN" in details) == (INTERNAL, True)
+            assert here.ask(options=options)[0] is OK
+            here.expect_well(restarts - 1)
+            times[0] = ALWAYS
+            answers = [here.ask(options=options)[0] for _ in range(5)]
+            assert answers == [INTERNAL] * 5  # the fifth in a row exceeds the limit
+            eventually(lambda: here.check() == NOT_SERVING)
+            times[0] = 0
+            here.expect_well(restarts)
+    proved("faults-inside", cases=2 * len(cases))
 
 
 def _spoil(buffers: Any) -> None:
@@ -263,8 +260,7 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
         finish(leader, hypotheses)
 
     monkeypatch.setattr(here.engine.turns.queue, "finish", watched)
-    is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
-    decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
+    decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, lambda ids: ids and tuple(ids) in poisoned)
     monkeypatch.setattr(tokenizer, "decode", decode)
     _only_the_bad_call_fails(here, bad)
     assert encode.num_raised
@@ -274,10 +270,10 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     proved("faults-inside", cases=2)
 
 
-def _only_the_bad_call_fails(here: Site, bad: str) -> None:
+def _only_the_bad_call_fails(here: Site, *bad: str, **fields: Any) -> None:
     with ThreadPoolExecutor(6) as pool:
         good = [pool.submit(here.ask, distinct_texts(2)) for _ in range(5)]
-        code, details = pool.submit(here.ask, [bad]).result(BOUND_SECONDS)
+        code, details = pool.submit(here.ask, bad, **fields).result(BOUND_SECONDS)
         assert (code, "see request" in details) == (INTERNAL, True)
         assert [call.result(BOUND_SECONDS)[0] for call in good] == [OK] * 5
 
@@ -288,11 +284,7 @@ def test_an_aligner_that_raises_fails_its_call_only(
 ) -> None:
     here = site()
     plant(monkeypatch, "alignment", Fault(carry_on, OUT_OF_MEMORY))
-    with ThreadPoolExecutor(6) as pool:
-        good = [pool.submit(here.ask, distinct_texts(2)) for _ in range(5)]
-        code, details = pool.submit(here.ask, return_alignments=True).result(BOUND_SECONDS)
-        assert (code, "see request" in details) == (INTERNAL, True)
-        assert [call.result(BOUND_SECONDS)[0] for call in good] == [OK] * 5
+    _only_the_bad_call_fails(here, return_alignments=True)
     assert here.ask(return_alignments=True)[0] is OK
     here.expect_well()
     proved("faults-inside", cases=1)
@@ -333,14 +325,12 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 }
 
 
-@pytest.mark.parametrize("error", [ValueError("a bug"), MemoryError()], ids=["bug", "memory"])
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, error: Exception
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
-    monkeypatch.setattr("service.models.supervisor.GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
-    worst = 0.0
-    for number, where in enumerate(THREAD, 1):
+    worst, errors = 0.0, itertools.cycle([ValueError("a bug"), MemoryError()])
+    for number, (where, error) in enumerate(zip(THREAD, errors, strict=False), 1):
         place, method = THREAD[where](here)
         fault = Fault(getattr(place, method), error)
         with ThreadPoolExecutor(8) as pool, monkeypatch.context() as patched:

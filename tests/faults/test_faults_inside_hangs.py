@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,13 @@ from service.faces.http import monitoring
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
-from tests.faults.planted import Run, plant
+from tests.faults.planted import BOUND_SECONDS, Run, ask, plant
 from tests.faults.proofs import Proved
-from tests.grpc_calls import outcome, request_of, stub_of
-from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
-BOUND_SECONDS = patient(20.0)
 NUM_LAYERS = 2
-
-
-def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[grpc.StatusCode, str]:
-    with stub_of(address, enable_retries=0) as stub:
-        return outcome(stub.Translate, request_of(texts or distinct_texts(1), model=model), BOUND_SECONDS)
 
 
 def save_endless(step: Path, endless: Path) -> None:
@@ -141,28 +133,29 @@ def _expect_that_it_comes_back(server: InProcessServer) -> float:
 
 
 @pytest.fixture
-def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ServerProcess, Path]]:
-    """Yield a server in a process of its own, and the file that selects its fault."""
-    fault = tmp_path / "fault"
-    monkeypatch.setenv(FAULT_FILE, str(fault))
-    arguments = ("--stuck-turn-seconds", "3", "--max-slots", "8")
-    with ExitStack() as stack:
-        process = ServerProcess(tiny_models, *arguments, program="tests.faults.faulty_server")
-        stack.callback(process.kill)
+def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that selects the fault of `faulty` servers."""
+    monkeypatch.setenv(FAULT_FILE, str(tmp_path / "fault"))
+    return tmp_path / "fault"
+
+
+@contextmanager
+def faulty(models: Path) -> Iterator[ServerProcess]:
+    flags = ("--stuck-turn-seconds", "3", "--max-slots", "8")
+    with ServerProcess(models, *flags, program="tests.faults.faulty_server") as process:
         assert ask(process.address)[0] is OK
-        yield process, fault
+        yield process
 
 
-@pytest.mark.parametrize("fault", ["hang", "raise"])
+@pytest.mark.parametrize("kind", ["hang", "raise"])
 def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
-    faulty: tuple[ServerProcess, Path], proved: Proved, fault: str
+    tiny_models: Path, fault: Path, proved: Proved, kind: str
 ) -> None:
     """Runs hang where nothing can end them, or fail forever. No caller hangs."""
-    process, file = faulty
-    file.write_text(fault)
-    began = time.monotonic()
     answers = []
-    with ThreadPoolExecutor(9) as pool:
+    with faulty(tiny_models) as process, ThreadPoolExecutor(9) as pool:
+        fault.write_text(kind)
+        began = time.monotonic()
         ending = pool.submit(process.wait, 2 * BOUND_SECONDS)  # reads the log meanwhile, otherwise its pipe fills up
         while not ending.done():
             wait([ending], 0.05)  # refusals come at once
@@ -171,7 +164,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
         code, _, err = ending.result()
     seconds = time.monotonic() - began
     assert code == 70
-    assert "hangs in native code" in err if fault == "hang" else "11 times in a row" in err
+    assert "hangs in native code" in err if kind == "hang" else "11 times in a row" in err
     assert "could not be restarted" in err.splitlines()[-1]
     codes = {code for code, _ in answers}
     # gRPC cancels calls that race with its stop.
@@ -181,17 +174,24 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
     proved("recovery", cases=1, worst_ms=seconds * 1000)
 
 
-@pytest.mark.parametrize("mebibytes", [0, 2, 8])
-def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
-    faulty: tuple[ServerProcess, Path], proved: Proved, mebibytes: int
-) -> None:
+def test_memory_that_runs_out_fails_a_call_or_ends_the_process(tiny_models: Path, fault: Path, proved: Proved) -> None:
     """Address space really runs out under a large call; no caller ever hangs."""
-    process, file = faulty
-    file.write_text(f"limit {mebibytes}")
+    left = [8, 2, 0]  # MiB
+    while left:
+        with faulty(tiny_models) as process:
+            while left and process.process.poll() is None:
+                fault.write_text(f"limit {left.pop(0)}")
+                run_out_of_memory(process)
+    proved("faults-inside", cases=3)
+
+
+def run_out_of_memory(process: ServerProcess) -> None:
+    """Make large calls while there is a limit; the server works again without it, or has ended with an error."""
     big = distinct_texts(60)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(ask, process.address, big) for _ in range(4)]
         answers = [call.result(2 * BOUND_SECONDS) for call in calls]
+    assert all(code is not grpc.StatusCode.DEADLINE_EXCEEDED for code, _ in answers), answers
     if process.process.poll() is None:
         limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(process.process.pid, resource.RLIMIT_AS, limit)
@@ -200,8 +200,6 @@ def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
         code, _, err = process.wait(BOUND_SECONDS)
         assert code != 0
         assert err
-    assert all(code is not grpc.StatusCode.DEADLINE_EXCEEDED for code, _ in answers), answers
-    proved("faults-inside", cases=1)
 
 
 def die(*_: Any, **__: Any) -> None:
@@ -226,15 +224,6 @@ def down(
     return server, models
 
 
-def test_other_models_answer_while_one_recovers(down: tuple[InProcessServer, Path], proved: Proved) -> None:
-    server, _ = down
-    assert ask(server.address, model="other")[0] is OK
-    assert ask(server.address, model="tiny")[0] is UNAVAILABLE
-    assert server.get("/readyz")[0] == 503
-    assert server.get("/livez")[0] == 200
-    proved("recovery", cases=1)
-
-
 def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Proved) -> None:
     server, _ = down
     began = time.monotonic()
@@ -244,15 +233,19 @@ def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path],
     proved("recovery", cases=1)
 
 
-def test_a_new_version_takes_the_place_of_one_that_recovers(
+def test_other_models_answer_while_one_recovers_and_a_new_version_takes_its_place(
     down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Proved
 ) -> None:
     server, models = down
+    assert ask(server.address, model="other")[0] is OK
+    assert ask(server.address, model="tiny")[0] is UNAVAILABLE
+    assert server.get("/readyz")[0] == 503
+    assert server.get("/livez")[0] == 200
     put_bundle(models, tiny_versions / "2")
     assert server.reload() is ReloadOutcome.CHANGED
     assert ask(server.address, model="tiny")[0] is OK
     eventually(lambda: server.server.phase is Phase.SERVING)
-    proved("recovery", cases=1)
+    proved("recovery", cases=2)
 
 
 def test_slots_of_a_hanging_engine_count_as_free(serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved) -> None:

@@ -4,7 +4,6 @@ import dataclasses
 import random
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,14 +18,14 @@ from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.models.reload_plan import ReloadOutcome
 from service.models.trial import try_out
+from tests.callers import Callers
 from tests.faults import hostile_bundles
 from tests.faults.bundle_loader import BundleLoader
-from tests.faults.hostile_bundles import Hostile
+from tests.faults.damaged_bundles import Damage
 from tests.faults.mutated_graphs import mutate
 from tests.faults.proofs import Proved
 from tests.found_bundles import find_bundles
 from tests.fuzz.properties import check_message
-from tests.patience import patient
 from tests.servers import Serve
 
 ENGINE, SESSION = EngineConfig(max_slots=4), SessionConfig(intra_op_threads=1)
@@ -35,19 +34,19 @@ UNCHECKED = "from service.bundle import checksums; checksums.check_graph = lambd
 TRY = "from service.models.trial_process import main; main()"
 
 
-def spoilt(good: Path, place: Path, hostile: Hostile) -> Path:
+def spoilt(good: Path, place: Path, hostile: Damage) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(good, place)
     hostile.inflict(place)
     return place
 
 
-def by_name(kind: Iterable[Hostile], *names: str) -> list[Hostile]:
+def by_name(kind: Iterable[Damage], *names: str) -> list[Damage]:
     known = {each.name: each for each in kind}
     return [known[name] for name in names]
 
 
-def check_never_opened(good: Path, place: Path, kind: Iterable[Hostile]) -> int:
+def check_never_opened(good: Path, place: Path, kind: Iterable[Damage]) -> int:
     found = list(kind)
     for hostile in found:
         (bundle,) = find_bundles(spoilt(good, place, hostile))
@@ -58,7 +57,7 @@ def check_never_opened(good: Path, place: Path, kind: Iterable[Hostile]) -> int:
     return len(found)
 
 
-def check_opened(good: Path, place: Path, kind: Iterable[Hostile]) -> tuple[int, int]:
+def check_opened(good: Path, place: Path, kind: Iterable[Damage]) -> tuple[int, int]:
     """Try each in a process of its own; return how many there are, and how many were rejected."""
     problems = {}
     for hostile in kind:
@@ -127,18 +126,20 @@ def test_a_server_goes_on(serve: Serve, tiny_versions: Path, tmp_path: Path) -> 
     with running.client() as client:
         before = client.translate(["Hello"], "en", "de")
         for hostile in by_name(hostile_bundles.opened(), *SOME[:2]):
-            bad = spoilt(tiny_versions / "2", tmp_path / "2", hostile)
-            bad.rename(models / "tiny" / "2")
-            reload, num_answered, end = running.start_reloading(), 0, time.monotonic() + patient(60)
-            while not reload.done() and time.monotonic() < end:
-                assert client.translate(["Hello"], "en", "de") == before
-                num_answered += 1
-            assert reload.result(0) is ReloadOutcome.FAILED, hostile.name
-            assert num_answered, hostile.name
-            assert running.reload() is ReloadOutcome.UNCHANGED
-            assert client.translate(["Hello"], "en", "de") == before
+            spoilt(tiny_versions / "2", tmp_path / "2", hostile).rename(models / "tiny" / "2")
+            with Callers(lambda: same(client.translate(["Hello"], "en", "de"), before)) as callers:
+                callers.wait_for_more(1)
+                assert running.reload() is ReloadOutcome.FAILED, hostile.name
+                callers.wait_for_more(1)
+                assert running.reload() is ReloadOutcome.UNCHANGED
+            assert not callers.failures, hostile.name
+            assert callers.num_answers > 2, hostile.name
             shutil.rmtree(models / "tiny" / "2")
         assert running.metric("dragoman_model_load_failures_total", model="tiny") == 2
+
+
+def same(found: object, expected: object) -> None:
+    assert found == expected
 
 
 def fuzz(loader: BundleLoader, good: Path, place: Path, number: int, seed: int) -> Counter[str]:
@@ -175,7 +176,7 @@ def _outcome(loader: BundleLoader, place: Path) -> str:
 
 @pytest.fixture
 def loader() -> Iterator[BundleLoader]:
-    loader = BundleLoader(patient(60))
+    loader = BundleLoader(60.0)
     yield loader
     loader.close()
 

@@ -3,16 +3,15 @@
 What two readers could understand differently is refused, and its connection closed (RFC 9112 2.2, 6.3, 11.2).
 """
 
+import itertools
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from service.faces.http.heads import MAX_PATH_BYTES
 from tests.faults.proofs import Proved
-from tests.servers import TIMEOUT_SECONDS, ServerProcess
+from tests.servers import TIMEOUT_SECONDS, Serve
 
 LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"  # after every message, on its connection
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
@@ -127,13 +126,13 @@ REFUSED = {
     "trailers without an end": in_chunks(end=b"0\r\n" + b"X-Sum: 1\r\n" * 1000),
     "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
-PORTS = ("http_port", "metrics_port", "admin_port")
 
 
 @pytest.fixture(scope="module")
-def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models, has_http=True) as process:
-        yield process
+def ports(share: Serve) -> dict[str, int]:
+    """Return the ports that speak HTTP, by name."""
+    server = share(http_port=0, admin_port=0).server
+    return {"http": server.http_port, "metrics": server.metrics_port, "admin": server.admin_port}
 
 
 def received(port: int, *parts: bytes) -> bytes:
@@ -162,32 +161,31 @@ def answers(port: int, sent: bytes) -> list[int]:
     return statuses
 
 
-@pytest.mark.parametrize("port", PORTS)
-@pytest.mark.parametrize("name", ANSWERED)
-def test_a_message_has_one_answer(server: ServerProcess, port: str, name: str) -> None:
-    found = answers(getattr(server, port), ANSWERED[name] + LAST)
-    assert all(each < 500 or each == 501 for each in found), found
-    # Operators' ports end the connection of a body that they don't take.
-    assert len(found) == 2 or (len(found) == 1 and port != "http_port" and not name.startswith("get")), found
+def test_a_message_has_one_answer(ports: dict[str, int]) -> None:
+    for (name, sent), port in itertools.product(ANSWERED.items(), ports):
+        found = answers(ports[port], sent + LAST)
+        assert all(each < 500 or each == 501 for each in found), (name, port, found)
+        # Operators' ports end the connection of a body that they don't take.
+        may_end = port != "http" and not name.startswith("get")
+        assert len(found) == 2 or (len(found) == 1 and may_end), (name, port, found)
 
 
-@pytest.mark.parametrize("port", PORTS)
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_can_be_read_in_two_ways_is_refused(server: ServerProcess, port: str, name: str) -> None:
-    found = answers(getattr(server, port), REFUSED[name] + LAST)
-    assert len(found) == 1, found
-    assert 400 <= found[0] < 500 or found[0] in (501, 505), found
+def test_what_can_be_read_in_two_ways_is_refused(ports: dict[str, int]) -> None:
+    for (name, sent), port in itertools.product(REFUSED.items(), ports):
+        found = answers(ports[port], sent + LAST)
+        assert len(found) == 1, (name, port, found)
+        assert 400 <= found[0] < 500 or found[0] in (501, 505), (name, port, found)
 
 
-@pytest.mark.parametrize("port", PORTS)
-def test_it_is_the_same_byte_by_byte(server: ServerProcess, port: str, proved: Proved) -> None:
+def test_it_is_the_same_byte_by_byte(ports: dict[str, int], proved: Proved) -> None:
     """However the network cuts messages."""
-    for sent in (*ANSWERED.values(), *REFUSED.values()):
-        whole = answers(getattr(server, port), sent + LAST)
-        apart = received(getattr(server, port), *(bytes([byte]) for byte in sent + LAST))
+    cases = [*itertools.product((*ANSWERED.values(), *REFUSED.values()), ports.values())]
+    for sent, port in cases:
+        whole = answers(port, sent + LAST)
+        apart = received(port, *(bytes([byte]) for byte in sent + LAST))
         found = apart.count(b"HTTP/1.1 ") - apart.count(b"HTTP/1.1 100 ")
         assert found == len(whole) or not apart, sent  # a reset may discard what was sent
-    proved("framing", cases=2 * (len(ANSWERED) + len(REFUSED)))
+    proved("framing", cases=2 * len(cases))
 
 
 LOG = b'127.0.0.1 - - "GET /a HTTP/1.1" 200 3\r\n' * 100  # a text that quotes HTTP
@@ -195,25 +193,18 @@ HEADS = (GET + b"\r\n") * 100
 
 
 @pytest.mark.parametrize("text", [LOG, HEADS, LOG.replace(b"\r\n", b"\n\n"), HEADS + in_chunks(HEADS)], ids=range(4))
-@pytest.mark.parametrize("behind", [b"", GET + b"\r\n"], ids=["alone", "with-another-behind"])
-def test_what_a_body_contains_is_not_counted_as_requests(server: ServerProcess, text: bytes, behind: bytes) -> None:
+def test_what_a_body_contains_is_not_counted_as_requests(ports: dict[str, int], text: bytes) -> None:
     """However it arrives, and in a request that waits for its turn."""
-    num_behind = 1 if behind else 0
-    for sent in (sized(text), in_chunks(text), GET + b"\r\n" + sized(text)):
-        num_before = sent.startswith(b"GET")
+    for sent, behind in itertools.product((sized(text), in_chunks(text), GET + b"\r\n" + sized(text)), (b"", GET)):
+        num_others = sent.startswith(b"GET") + bool(behind)
         for at in (0, 100, len(sent) // 2):
-            answer = received(server.http_port, sent[:at], sent[at:] + behind + LAST)
-            found = answer.count(b"HTTP/1.1 ")
-            assert found == num_before + 1 + num_behind + 1, (at, found)
+            answer = received(ports["http"], sent[:at], sent[at:] + (behind and behind + b"\r\n") + LAST)
+            assert answer.count(b"HTTP/1.1 ") == num_others + 2, at
 
 
-@pytest.mark.parametrize(
-    "tiny",
-    [GET + b"\r\n", sized(b"GET / HTTP/1.1\r\n\r\n"), in_chunks(b"a"), in_chunks(b"a") + GET + b"\r\n"],
-    ids=range(4),
-)
-def test_pipelined_requests_are_answered_in_order_and_not_too_many(server: ServerProcess, tiny: bytes) -> None:
-    few, many = answers(server.http_port, tiny * 5 + LAST), answers(server.http_port, tiny * 200)
-    assert len(few) == 5 * tiny.count(b"HTTP/1.1\r\nHost: localhost") + 1
-    assert few[-1] == 200
-    assert len(many) < 100
+def test_pipelined_requests_are_answered_in_order_and_not_too_many(ports: dict[str, int]) -> None:
+    for tiny in (GET + b"\r\n", sized(b"GET / HTTP/1.1\r\n\r\n"), in_chunks(b"a"), in_chunks(b"a") + GET + b"\r\n"):
+        few, many = answers(ports["http"], tiny * 5 + LAST), answers(ports["http"], tiny * 200)
+        assert len(few) == 5 * tiny.count(b"HTTP/1.1\r\nHost: localhost") + 1
+        assert few[-1] == 200
+        assert len(many) < 100

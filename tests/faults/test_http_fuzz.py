@@ -5,7 +5,6 @@ import json
 import logging
 import random
 import re
-import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -14,15 +13,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from service.documents import ENDINGS
 from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
+from tests.callers import Callers
 from tests.faults.proofs import Proved
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 WORDS: tuple[Any, ...] = (
@@ -40,17 +39,6 @@ TYPES = (
     *("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""),
     *("multipart/form-data", "application/octet-stream", "application/json; charset=utf-16", "*/*"),
 )
-NAMES = (*(f"a{ending}" for ending in ENDINGS), "a.exe", "", "../a.md", "ü.txt", 'a\\"b.md', "x" * 300 + ".md")
-MARKUP = (
-    *("station", "\n", "\n\n", "# ", "*", "> ", "- ", "`", "[a](b)", "<b>", "</b>", "<p>", "<!--", "&amp;", "\t", ","),
-    *('"', "msgid ", "msgstr ", '"station"', "1\n00:00:01,000 --> 00:00:02,000\n", "WEBVTT\n\n", "<xliff ", "|", "\0"),
-    *('version="1.2">', "<file>", "<source>", "</source>", "<trans-unit>", "PK\3\4", "---\n", "\ufeff", "é"),
-)
-ROUTE_FIELDS = {
-    "/v1/files": {"target_language_code"},
-    "/v2/document": {"target_lang"},
-    "/translate_file": {"source", "target"},
-}
 HEADERS = {
     "Inference-Header-Content-Length": ("0", "1", "-1", "9" * 5000, "²", "1e3", "", " 2 ", "0x10"),
     "Content-Encoding": ("gzip", "deflate", "br", "identity", "gzip, gzip", "x" * 300, "\xff", ""),
@@ -126,13 +114,6 @@ def nearly_right(source: random.Random, right: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def any_document(source: random.Random) -> bytes:
-    kind = source.random()
-    if kind < 0.3:
-        return source.randbytes(source.randint(0, 200))
-    return "".join(source.choice(MARKUP) for _ in range(source.randint(0, 40))).encode("utf-8", "replace")
-
-
 def any_path(source: random.Random, route: Route) -> str:
     path = route.path
     while "{" in path:
@@ -202,21 +183,15 @@ def test_every_request_gets_an_answer_that_is_no_fault(
 ) -> None:
     assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []
-    done = threading.Event()
 
-    def someone_else() -> None:
-        while not done.is_set():
-            began = time.monotonic()
-            assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
-            seconds.append(time.monotonic() - began)
+    def ask() -> None:
+        began = time.monotonic()
+        assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
+        seconds.append(time.monotonic() - began)
 
-    other = threading.Thread(target=someone_else)
-    other.start()
-    try:
+    with Callers(ask, pause_seconds=0.0) as someone_else:
         statuses = fuzz(server, number)
-    finally:
-        done.set()
-        other.join(TIMEOUT_SECONDS)
+    assert not someone_else.failures
     proved("fuzz-requests", cases=statuses.total(), answered=statuses[200])
     assert {200, 400, 401, 404, 405, 415, 501} <= statuses.keys(), statuses
     assert len(seconds) > 10
@@ -231,39 +206,3 @@ def test_control_a_planted_fault_is_found(server: InProcessServer, monkeypatch: 
     monkeypatch.setattr(server.server.translator, "detect", broken)
     with pytest.raises(AssertionError, match="internal error; see request"):
         fuzz(server, 1_500)
-
-
-def fetched(server: InProcessServer, document: Any) -> int:
-    """Return the status of what an upload's answer leads to."""
-
-    def status_of(path: str, key: dict[str, str]) -> str:
-        return str(call(server.http_url, "POST", path, key, x_api_key=ALICE).document["status"])
-
-    if address := document.get("translatedFileUrl"):
-        return call(server.http_url, "GET", urlsplit(address).path, x_api_key=ALICE).status
-    path, key = f"/v2/document/{document['document_id']}", {"document_key": document["document_key"]}
-    eventually(lambda: status_of(path, key) in ("done", "error"), TIMEOUT_SECONDS)
-    return call(server.http_url, "POST", f"{path}/result", key, x_api_key=ALICE).status
-
-
-@pytest.mark.parametrize("number", [30, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
-def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
-    source = random.Random(19)
-    routes = [route for route in routes_of(server).all if route.max_body_bytes]
-    assert len(routes) == 3
-    fields = {"target_language_code": "de", "target_lang": "DE", "source": "en", "target": "de"}
-    statuses: Counter[int] = Counter()
-    for _ in range(number):
-        route, name, document = source.choice(routes), source.choice(NAMES), any_document(source)
-        given = [each for each in fields.items() if source.random() < 0.95 and each[0] in ROUTE_FIELDS[route.path]]
-        parts = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in given]
-        head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-        body = "".join([*parts, head]).encode() + document + b"\r\n--x--\r\n"
-        about = {"content_type": "multipart/form-data; boundary=x", "x_api_key": ALICE}
-        reply = call(server.http_url, "POST", route.path, body=body, **about)
-        statuses[reply.status] += 1
-        assert reply.status in (200, 400), (route.path, name, document, reply.body)
-        if reply.status == 200 and route.path != "/v1/files":
-            assert fetched(server, reply.document) in (200, 400), (route.path, name, document)
-    assert {200, 400} <= statuses.keys(), statuses
-    assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200

@@ -3,7 +3,6 @@
 import contextlib
 import random
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import connection as http_connection
 from service.faces.http.open_connections import MAX_CONNECTIONS
+from tests.callers import Callers
 from tests.faults.fault_proxy import Fault, FaultProxy
 from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
@@ -37,7 +37,6 @@ from tests.servers import (
 )
 
 NAME = "dragoman.v1.TranslationService"
-CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 SHORT = request_of(["Hello"]).SerializeToString()
 KEEPALIVE_SECONDS, PING_TIMEOUT_SECONDS, HANDSHAKE_SECONDS = 1.0, 1.0, 1.5  # here; 30, 10 and 20 in production
 PATIENCE_SECONDS = 2.0  # the default deadline
@@ -73,35 +72,16 @@ def proxy(proxies: LoopThread, server: InProcessServer) -> Iterator[FaultProxy]:
 
 
 class Caller:
-    """A healthy caller on its own connection, with short pauses; `worst_seconds` is its slowest call."""
+    """A healthy caller on its own connection; `worst_seconds` is its slowest call."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, client: Client) -> None:
         self.worst_seconds = 0.0
-        self.num_calls = 0
-        self._errors: list[Exception] = []
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(address,))
-        self._thread.start()
-        eventually(lambda: self.num_calls > 0 or bool(self._errors))
+        self._client = client
 
-    def _run(self, address: str) -> None:
-        try:
-            with Client(address, timeout_seconds=patient(30.0)) as client:
-                while not self._stopped.wait(0.01):
-                    began = time.monotonic()
-                    assert client.translate(["Hello"], "en", "de")[0].text
-                    self.worst_seconds = max(self.worst_seconds, time.monotonic() - began)
-                    self.num_calls += 1
-        except Exception as error:
-            self._errors.append(error)
-
-    def stop(self) -> None:
-        answered = self.num_calls
-        eventually(lambda: self.num_calls > answered or bool(self._errors))
-        self._stopped.set()
-        self._thread.join(patient(30))
-        assert not self._errors
-        assert self.worst_seconds < HEALTHY_SECONDS
+    def __call__(self) -> None:
+        began = time.monotonic()
+        assert self._client.translate(["Hello"], "en", "de")[0].text
+        self.worst_seconds = max(self.worst_seconds, time.monotonic() - began)
 
 
 @pytest.fixture(autouse=True)
@@ -111,9 +91,14 @@ def healthy(server: InProcessServer) -> Iterator[Caller]:
         client.translate(["Hello"], "en", "de")
     eventually(lambda: is_idle(server))
     before = left_in(server)
-    caller = Caller(server.address)
-    yield caller
-    caller.stop()
+    with server.client(timeout_seconds=patient(30.0)) as client:
+        caller = Caller(client)
+        with Callers(caller) as calls:
+            calls.wait_for_more(1)
+            yield caller
+            calls.wait_for_more(1)
+    assert not calls.failures
+    assert caller.worst_seconds < HEALTHY_SECONDS
     eventually(lambda: is_idle(server), SLACK_SECONDS)
     with contextlib.suppress(AssertionError):  # the next line shows what is left
         eventually(lambda: no_more(left_in(server), before), THREAD_SECONDS)
@@ -207,40 +192,45 @@ def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> Non
     proved("faults-outside", cases=20)
 
 
-@pytest.mark.parametrize("sent", [b"", b"PRI", http2.PREFACE, b"\x16\x03\x01"])
-def test_connections_that_never_begin(server: InProcessServer, sent: bytes, proved: Proved) -> None:
-    with socket.create_connection(("127.0.0.1", server.server.port), patient(30)) as silent:
-        silent.sendall(sent)
+def test_connections_that_never_begin(server: InProcessServer, proved: Proved) -> None:
+    sent = (b"", b"PRI", http2.PREFACE, b"\x16\x03\x01")
+    with ExitStack() as stack:
         began = time.monotonic()
-        while silent.recv(65_536):
-            pass
-        assert time.monotonic() - began < HANDSHAKE_SECONDS + SLACK_SECONDS
-    proved("faults-outside", cases=1)
+        for content in sent:
+            silent = socket.create_connection(("127.0.0.1", server.server.port), patient(30))
+            stack.enter_context(silent).sendall(content)
+            stack.callback(until_closed, silent)
+    assert time.monotonic() - began < HANDSHAKE_SECONDS + SLACK_SECONDS
+    proved("faults-outside", cases=len(sent))
 
 
-@pytest.mark.parametrize("begins_a_call", [False, True])
-def test_clients_that_vanish(server: InProcessServer, begins_a_call: bool, proved: Proved) -> None:
+def until_closed(connection: socket.socket) -> None:
+    while connection.recv(65_536):
+        pass
+
+
+def test_clients_that_vanish(server: InProcessServer, proved: Proved) -> None:
     """No FIN, no reset, no answer to pings: keepalive closes the connection, whatever is in progress on it."""
-    with RawConnection(server.server.port) as raw:
-        raw.greeted()
-        if begins_a_call:
-            raw.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
+    with RawConnection(server.server.port) as idle, RawConnection(server.server.port) as calling:
         began = time.monotonic()
-        said = [found.additional_data for found in raw.frames() if isinstance(found, GoAwayFrame)]
+        for raw in (idle, calling):
+            raw.greeted()
+        calling.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
+        for raw in (idle, calling):
+            assert raw.until(GoAwayFrame).additional_data == b"ping_timeout"
         seconds = time.monotonic() - began
-        assert said == [b"ping_timeout"]
         assert seconds < KEEPALIVE_SECONDS + PING_TIMEOUT_SECONDS + SLACK_SECONDS
-    proved("faults-outside", cases=1, noticed_seconds=seconds)
+    proved("faults-outside", cases=2, noticed_seconds=seconds)
 
 
 def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     engine = server.server.models[0].engine
     with stub_of(proxy.address) as stub:
         calls = [
-            stub.Translate.future(long_request(1000), timeout=6000),
+            stub.Translate.future(long_request(500), timeout=6000),
             stub.TranslateStream(long_request(), timeout=6000),
         ]
-        eventually(lambda: engine.snapshot().num_waiting > 500)
+        eventually(lambda: engine.snapshot().num_waiting > 300)
         began = time.monotonic()
         proxy.lose_clients()
         eventually(lambda: engine.snapshot().num_waiting == 0)
@@ -276,8 +266,8 @@ def test_answers_that_are_cut_short(
     """The connection ends after so many bytes of the server's; this is not an error of ours."""
     cases = range(0, 360, 24)
     for num_bytes in cases:
-        fault = Fault(cut_after_bytes=num_bytes)
-        with FaultProxy(proxies, server.server.port, fault) as proxy, stub_of(proxy.address) as stub:
+        with FaultProxy(proxies, server.server.port) as proxy, stub_of(proxy.address) as stub:
+            proxy.fault = Fault(cut_after_bytes=num_bytes)
             request = request_of(["Hello", "file", "train"])
             method = stub.TranslateStream if num_bytes % 48 else stub.Translate
             assert refused(method, request, timeout=patient(10)).code() is grpc.StatusCode.UNAVAILABLE
@@ -326,7 +316,7 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
 
 def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     """Others are served meanwhile, and no more is buffered for it than the proxy lets through."""
-    proxy.meet(Fault(bytes_per_second=100_000))
+    proxy.fault = Fault(bytes_per_second=100_000)
     texts = distinct_texts(20)
     with server.client() as fast, Client(proxy.address) as slow:
         expected = [translation.text for translation in fast.translate(texts, "en", "de")]
@@ -464,8 +454,7 @@ def garbage(server: InProcessServer, num_cases: int) -> None:
                 continue
             with contextlib.suppress(OSError):  # it may be closed already
                 client.shutdown(socket.SHUT_WR)
-                while client.recv(65_536):
-                    pass
+                until_closed(client)
 
 
 def test_bytes_that_mean_nothing(server: InProcessServer, proved: Proved) -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +22,7 @@ from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, Se
 from benchmarks import http2_frames as http2
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.process.lifecycle import LAST_SECONDS
+from tests.faults.conftest import Start
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
@@ -31,32 +32,12 @@ from tests.http_post import JSON, form_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually, rpc_error, samples
 
-Start = Callable[..., ServerProcess]
-
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
-EVERY = (*STOPS, signal.SIGKILL)
+EVERY = (*STOPS, pytest.param(signal.SIGKILL, marks=pytest.mark.full))
 FAULTY = "tests.faults.faulty_server"
 STOP_SECONDS = patient(10.0)  # a stop without calls; half a second on an idle machine, 2 s more with silent peers
+NUM_TEXTS = 30  # of each call that a stop finds
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
-
-
-@pytest.fixture
-def start(tiny_models: Path) -> Iterator[Start]:
-    processes: list[ServerProcess] = []
-
-    def run(
-        *arguments: str,
-        models: Path = tiny_models,
-        ready: bool = True,
-        program: str = "service",
-        has_http: bool = False,
-    ) -> ServerProcess:
-        processes.append(ServerProcess(models, *arguments, ready=ready, program=program, has_http=has_http))
-        return processes[-1]
-
-    yield run
-    for process in processes:
-        process.kill()
 
 
 def phase(process: ServerProcess) -> str:
@@ -111,7 +92,7 @@ def test_while_loading(start: Start, fault: Path, number: signal.Signals, proved
 
 
 @pytest.mark.parametrize("number", STOPS)
-@pytest.mark.parametrize("line", ["loading", "the server is serving"])
+@pytest.mark.parametrize("line", ["loading", pytest.param("the server is serving", marks=pytest.mark.full)])
 def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals, proved: Proved) -> None:
     """Whatever the server does right after it: sessions, self-test and warm-up follow "loading"."""
     process = start("--log-level", "info", ready=False)
@@ -152,89 +133,72 @@ def request(num_texts: int) -> Any:
     return request_of(distinct_texts(num_texts))
 
 
-def answered(raw: RawConnection) -> list[int]:
-    """Return how many translations each message has that arrived until the server closed the connection."""
-    messages = [frame.data[5:] for frame in raw.frames() if isinstance(frame, DataFrame) and frame.data]
-    return [len(pb.TranslateResponse.FromString(message).translations) for message in messages]
+def num_translations(raw: RawConnection) -> int:
+    """Return how many the next message has."""
+    return len(pb.TranslateResponse.FromString(raw.until(DataFrame).data[5:]).translations)
 
 
-def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, proved: Proved) -> None:
+def test_calls_that_are_sent_or_read_late_are_answered(start: Start, proved: Proved) -> None:
+    """One has begun at the signal and is sent after it, another's answer has begun and is read only then.
+
+    The second is the control of what a stop does not wait for: it is no longer in flight, but not with its caller yet.
+    """
     process = start()
-    with RawConnection(process.port) as raw:
-        raw.greeted()
-        raw.send(http2.call(1, METHOD + "Translate") + http2.ping())
-        raw.until(PingFrame)
+    sent, read = (http2.message(1, request(2).SerializeToString()) for _ in "ab")
+    with (
+        RawConnection(process.port) as sender,
+        RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as reader,
+    ):
+        sender.greeted()
+        sender.send(http2.call(1, METHOD + "Translate") + http2.ping())
+        sender.until(PingFrame)
+        reader.greeted()
+        reader.send(http2.call(1, METHOD + "Translate") + read)
+        reader.until(HeadersFrame)
         process.signal(signal.SIGTERM)
-        raw.until(GoAwayFrame)
-        raw.send(http2.message(1, request(2).SerializeToString()))
-        assert answered(raw) == [2]
-    assert process.wait(STOP_SECONDS) == (0, "", "")
-    proved("signals", cases=1)
-
-
-def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -> None:
-    """The control of what a stop does not wait for: this answer is no longer in flight, but not with its caller yet."""
-    process = start()
-    with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
-        raw.greeted()
-        raw.send(http2.call(1, METHOD + "Translate") + http2.message(1, request(2).SerializeToString()))
-        raw.until(HeadersFrame)
-        process.signal(signal.SIGTERM)
+        sender.until(GoAwayFrame)
+        sender.send(sent)
+        assert num_translations(sender) == 2
         with pytest.raises(subprocess.TimeoutExpired):
             process.process.wait(2 * LAST_SECONDS)
-        raw.send(http2.window_update(0, 2**20) + http2.window_update(1, 2**20))
-        assert answered(raw) == [2]
+        reader.send(http2.window_update(0, 2**20) + http2.window_update(1, 2**20))
+        assert num_translations(reader) == 2
     assert process.wait(STOP_SECONDS) == (0, "", "")
-    proved("signals", cases=1)
+    proved("signals", cases=2)
 
 
 @pytest.mark.parametrize("number", STOPS)
-def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
-    process = start("--max-slots", "2", "--grace-seconds", "60")
-    with stub_of(process.address) as stub, ThreadPoolExecutor(4) as pool:
-        calls = [stub.Translate.future(request(50), timeout=patient(60)) for _ in range(4)]
-        streams = [pool.submit(list, stub.TranslateStream(request(50), timeout=patient(60))) for _ in range(4)]
-        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
-        process.signal(number)
-        eventually(lambda: phase(process) == "draining")
-        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(patient(60)).translations) for call in calls] == [50] * 4
-        for stream in streams:
-            assert sum(part.HasField("translation") for part in stream.result(patient(60))) == 50
-    assert process.wait(STOP_SECONDS) == (0, "", "")
-    is_left_clean(process, [])
-    proved("signals", cases=8)
-
-
-@pytest.mark.parametrize("number", STOPS)
-def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
+def test_busy_calls_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "60", has_http=True)
-    texts = distinct_texts(50)
-    body = json.dumps({**CODES, "texts": texts}).encode()
-    form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(50)), CODES)
-    asked = (
-        [("/v1/translate", body, JSON)] * 4 + [("/v1/translate/stream", body, JSON)] * 4 + [("/v1/files", *form)] * 2
-    )
+    body = json.dumps({**CODES, "texts": distinct_texts(NUM_TEXTS)}).encode()
+    form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(NUM_TEXTS)), CODES)
+    asked = [("/v1/translate", body, JSON)] * 4 + [("/v1/translate/stream", body, JSON)] * 4
+    asked += [("/v1/files", *form)] * 2
 
     def answered_over_http(path: str, content: bytes, content_type: str) -> Reply:
         return call(process.http_url, "POST", path, body=content, content_type=content_type)
 
-    with ThreadPoolExecutor(len(asked)) as pool:
-        calls = [pool.submit(answered_over_http, *each) for each in asked]
-        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [10.0])
+    with stub_of(process.address) as stub, ThreadPoolExecutor(14) as pool:
+        calls = [stub.Translate.future(request(NUM_TEXTS), timeout=patient(60)) for _ in range(4)]
+        streams = [pool.submit(list, stub.TranslateStream(request(NUM_TEXTS), timeout=patient(60))) for _ in range(4)]
+        over_http = [pool.submit(answered_over_http, *each) for each in asked]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [18.0])
         process.signal(number)
         eventually(lambda: phase(process) == "draining")
-        assert not all(each.done() for each in calls)  # otherwise this test proves nothing
-        replies = [each.result(patient(60)) for each in calls]
+        assert not any(all(each.done() for each in kind) for kind in (calls, streams, over_http))  # it proves something
+        assert [len(each.result(patient(60)).translations) for each in calls] == [NUM_TEXTS] * 4
+        for stream in streams:
+            assert sum(part.HasField("translation") for part in stream.result(patient(60))) == NUM_TEXTS
+        replies = [each.result(patient(60)) for each in over_http]
     assert [reply.status for reply in replies] == [200] * 10
-    assert {len(reply.document["translations"]) for reply in replies[:4]} == {50}
+    assert {len(reply.document["translations"]) for reply in replies[:4]} == {NUM_TEXTS}
     for reply in replies[4:8]:
         parts = events(reply.body)
-        assert (parts[-1][0], sum("translation" in said for _, said in parts[:-1])) == ("done", 50)
-    assert {len(reply.body.splitlines()) for reply in replies[8:]} == {50}
+        assert (parts[-1][0], sum("translation" in said for _, said in parts[:-1])) == ("done", NUM_TEXTS)
+    assert {len(reply.body.splitlines()) for reply in replies[8:]} == {NUM_TEXTS}
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
-    proved("signals", cases=10)
+    proved("signals", cases=18)
 
 
 def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
@@ -268,7 +232,7 @@ def test_a_second_signal_while_draining(start: Start, number: signal.Signals, pr
     proved("signals", cases=1, seconds=time.monotonic() - began)
 
 
-@pytest.mark.parametrize("number", EVERY)
+@pytest.mark.parametrize("number", [*STOPS, signal.SIGKILL])
 def test_while_reloading(
     start: Start, fault: Path, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, proved: Proved
 ) -> None:
@@ -305,13 +269,13 @@ def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Si
     proved("signals", cases=1, seconds=seconds)
 
 
+@pytest.mark.parametrize("delays", [(0.1, 0.6), pytest.param((0.0, 0.1, 0.3, 0.8), marks=pytest.mark.full)])
 @pytest.mark.parametrize("number", STOPS)
-def test_right_after_the_start(tiny_models: Path, number: signal.Signals, proved: Proved) -> None:
+def test_right_after_the_start(start: Start, number: signal.Signals, delays: tuple[float, ...], proved: Proved) -> None:
     """At several moments before handlers exist: it ends at once, at the latest when it could have been ready."""
-    delays = (0.0, 0.1, 0.3, 0.8)
     worst = 0.0
     for delay in delays:
-        process = ServerProcess(tiny_models, ready=False)
+        process = start(ready=False)
         with pytest.raises(subprocess.TimeoutExpired):  # moments, not conditions: any of them must do
             process.process.wait(delay)
         began = time.monotonic()
@@ -356,8 +320,16 @@ def tries(process: ServerProcess, models: Path, _: ExitStack) -> None:
 LONG = (pytest.mark.full, pytest.mark.timeout(patient(1_200)))
 
 
-@pytest.mark.parametrize("num_stops", [1, pytest.param(50, marks=LONG)])
-@pytest.mark.parametrize("begin", [plans, decodes, reads, tries])
+def all_at_once(process: ServerProcess, models: Path, held: ExitStack) -> object:
+    return [begin(process, models, held) for begin in KINDS_OF_WORK]
+
+
+KINDS_OF_WORK: tuple[Begin, ...] = (plans, decodes, reads, tries)
+
+
+@pytest.mark.parametrize(
+    ("begin", "num_stops"), [(all_at_once, 1), *(pytest.param(begin, 50, marks=LONG) for begin in KINDS_OF_WORK)]
+)
 def test_at_any_moment_of_work(
     start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,9 +13,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 from tests.tiny_bundle import write_tiny_bundle
 
-# A leak is found at once; without one, versions have to come and go, and clients to be killed, however long that takes.
-RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (6.0, ()), "leaking": (4.0, ("--plant", "leak"))}
-# Five processes for each, and two reference servers: long on a machine that does other things too.
+# Five processes, and two reference servers: long on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -24,36 +23,26 @@ class Soaked(NamedTuple):
     record: dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def soaked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Soaked]:
-    """Return the outcomes of both soaks; the second one knows the answers from the first."""
-    place = tmp_path_factory.mktemp("soak")
+def soak(place: Path, seconds: float, *flags: str) -> Soaked:
+    """Soak a server for so long, or until versions have come and gone and clients were killed."""
     for version in ("first", "second"):
         write_tiny_bundle(place / version / "tiny" / "1", seed=len(version))
+    output = place / "soak.json"
     command = [
         *(sys.executable, "-m", "tests.soak", "--calls-per-kind", "1", "--most-rate", "15"),
-        *("--answers", str(place / "answers.json")),
         *("--models", str(place / "first"), "--second-models", str(place / "second")),
+        *("--minutes", str(seconds / 60), "--output", str(output), *flags),
     ]
-    soaked = {}
-    for name, (seconds, plant) in RUNS.items():
-        output = place / name / "soak.json"
-        ended = subprocess.run(
-            [*command, "--minutes", str(seconds / 60), "--output", str(output), *plant],
-            cwd=REPOSITORY,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=patient(140),
-        )
-        assert ended.returncode in (0, 1), ended.stdout
-        soaked[name] = Soaked(ended.returncode, ended.stdout, json.loads(output.read_text()))
-    return soaked
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    ended = subprocess.run(
+        command, cwd=REPOSITORY, env=environment(), text=True, timeout=patient(140), check=False, **streams
+    )
+    assert ended.returncode in (0, 1), ended.stdout
+    return Soaked(ended.returncode, ended.stdout, json.loads(output.read_text()))
 
 
-def test_a_server_under_mixed_traffic_stays_as_it_was(soaked: dict[str, Soaked], proved: Proved) -> None:
-    exit_code, said, record = soaked["clean"]
+def test_a_server_under_mixed_traffic_stays_as_it_was(tmp_path: Path, proved: Proved) -> None:
+    exit_code, said, record = soak(tmp_path, 6.0)
     numbers = record["numbers"]
     proved("soak", record["cases"], record["failures"], **numbers)
     assert (exit_code, record["findings"]) == (0, []), said
@@ -63,8 +52,9 @@ def test_a_server_under_mixed_traffic_stays_as_it_was(soaked: dict[str, Soaked],
     assert numbers["killed_clients"] >= 1
 
 
-def test_a_leak_is_found(soaked: dict[str, Soaked]) -> None:
-    exit_code, said, record = soaked["leaking"]
+@pytest.mark.full
+def test_a_leak_is_found(tmp_path: Path) -> None:
+    exit_code, said, record = soak(tmp_path, 4.0, "--plant", "leak")
     (finding,) = (each for each in record["findings"] if each.startswith("memory grows by "))
     assert f"FOUND: {finding}" in said
     assert exit_code == 1

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import pytest
 
 from dragoman_client import Client
 from service.cli.errors import ExitCode
+from tests.faults.conftest import Start
 from tests.faults.proofs import Proved
 from tests.patience import patient
-from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
+from tests.servers import REPOSITORY, distinct_texts, environment, eventually
 
 STOP_SECONDS = patient(10.0)  # of a server without calls; half a second on an idle machine
 FORMATS = ("text", pytest.param("json", marks=pytest.mark.full))  # which one stream writes
@@ -39,52 +40,12 @@ def full_pipe() -> Iterator[int]:
     os.close(writing)
 
 
-@pytest.fixture
-def start(tiny_models: Path) -> Iterator[Callable[..., ServerProcess]]:
-    processes: list[ServerProcess] = []
-
-    def run(*arguments: str, **how: Any) -> ServerProcess:
-        processes.append(ServerProcess(tiny_models, *arguments, **how))
-        return processes[-1]
-
-    yield run
-    for process in processes:
-        process.kill()
-
-
-def answers(process: ServerProcess) -> None:
-    with Client(process.address) as client:
-        for text in distinct_texts(20):
-            assert client.translate([text], "en", "de")
-
-
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_a_log_that_nobody_reads_holds_up_neither_calls_nor_a_stop(
-    start: Callable[..., ServerProcess], full_pipe: int, log_format: str, proved: Proved
+def test_streams_that_nobody_reads_hold_up_neither_the_start_nor_calls_nor_a_stop(
+    start: Start, full_pipe: int, log_format: str, proved: Proved
 ) -> None:
     noisy = ("--log-level", "debug", "--access-log-ratio", "1", "--log-format", log_format)
-    process = start(*noisy, stderr=full_pipe)
-    answers(process)
-    began = time.monotonic()
-    process.signal(signal.SIGTERM)
-    assert process.wait(STOP_SECONDS)[:2] == (0, "")
-    proved("signals", cases=1, seconds=time.monotonic() - began)
-
-
-def test_a_second_signal_does_not_wait_for_who_reads_the_log(
-    start: Callable[..., ServerProcess], full_pipe: int, proved: Proved
-) -> None:
-    process = start("--drain-delay-seconds", "60", stderr=full_pipe)
-    process.signal(signal.SIGTERM)
-    eventually(lambda: process.get("/readyz")[2].strip() == "draining")
-    began = time.monotonic()
-    process.signal(signal.SIGTERM)
-    assert process.wait(STOP_SECONDS)[0] == 128 + signal.SIGTERM
-    proved("signals", cases=1, seconds=time.monotonic() - began)
-
-
-def test_nobody_reads_the_ready_line(start: Callable[..., ServerProcess], full_pipe: int, proved: Proved) -> None:
-    process = start(ready=False, stdout=full_pipe, stderr=full_pipe)
+    process = start(*noisy, ready=False, stdout=full_pipe, stderr=full_pipe)
 
     def is_ready() -> bool:
         try:
@@ -93,10 +54,23 @@ def test_nobody_reads_the_ready_line(start: Callable[..., ServerProcess], full_p
             return False
 
     eventually(is_ready)
-    answers(process)
+    with Client(process.address) as client:
+        for text in distinct_texts(20):
+            assert client.translate([text], "en", "de")
+    began = time.monotonic()
     process.signal(signal.SIGTERM)
     assert process.wait(STOP_SECONDS)[0] == 0
-    proved("signals", cases=1)
+    proved("signals", cases=1, seconds=time.monotonic() - began)
+
+
+def test_a_second_signal_does_not_wait_for_who_reads_the_log(start: Start, full_pipe: int, proved: Proved) -> None:
+    process = start("--drain-delay-seconds", "60", stderr=full_pipe)
+    process.signal(signal.SIGTERM)
+    eventually(lambda: process.get("/readyz")[2].strip() == "draining")
+    began = time.monotonic()
+    process.signal(signal.SIGTERM)
+    assert process.wait(STOP_SECONDS)[0] == 128 + signal.SIGTERM
+    proved("signals", cases=1, seconds=time.monotonic() - began)
 
 
 def run(command: str, redirected: str, **how: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -111,31 +85,34 @@ COMMANDS = (
     "serve --port 0 --metrics-port 0 --admin-port -1",
     "config",
     "key new somebody",
-    "models --server {address}",
-    "detect --server {address} Hello",
-    "translate --server {address} --to de Hello",
     "translate --server {address} --to de --stream Hello",
     "--help",
 )
-REASONS = {">/dev/full": b"No space left on device.", ">&-": b"it is closed."}
+MORE = ("models --server {address}", "detect --server {address} Hello", "translate --server {address} --to de Hello")
 
 
-@pytest.mark.parametrize("redirected", REASONS)
+@pytest.mark.parametrize(
+    ("redirected", "reason", "commands"),
+    [
+        (">/dev/full", b"No space left on device.", COMMANDS),
+        (">&-", b"it is closed.", ("config",)),
+        pytest.param(">/dev/full", b"No space left on device.", MORE, marks=pytest.mark.full),
+        pytest.param(">&-", b"it is closed.", COMMANDS[:1], marks=pytest.mark.full),
+    ],
+)
 def test_standard_output_that_can_t_be_written(
-    start: Callable[..., ServerProcess], tiny_models: Path, redirected: str
+    start: Start, tiny_models: Path, redirected: str, reason: bytes, commands: tuple[str, ...]
 ) -> None:
-    process = start()
-    for command in COMMANDS if redirected == ">/dev/full" else COMMANDS[:2]:
+    address = start().address if any("{address}" in command for command in commands) else ""
+    for command in commands:
         place = f"--models {tiny_models}" if command.startswith(("serve", "config")) else ""
-        words = f"{command.format(address=process.address)} {place}"
-        ended = run(words, redirected)
+        ended = run(f"{command.format(address=address)} {place}", redirected)
         told = ended.stderr.splitlines()[command.startswith("key") :]  # the first line is the key
-        assert (ended.returncode, told) == (
-            ExitCode.IO_ERROR,
-            [b"dragoman: writing to standard output failed: " + REASONS[redirected]],
-        ), command
-    ended = run("config", f"{redirected} 2>&-")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.IO_ERROR, b"", b"")
+        expected = (ExitCode.IO_ERROR, [b"dragoman: writing to standard output failed: " + reason])
+        assert (ended.returncode, told) == expected, command
+    if commands[-1] == "config":
+        ended = run("config", f"{redirected} 2>&-")
+        assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.IO_ERROR, b"", b"")
 
 
 def test_standard_error_that_can_t_be_written(tiny_models: Path) -> None:
@@ -170,7 +147,7 @@ def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
             process.kill()
 
 
-def test_no_other_file_gets_the_number_of_a_closed_one(start: Callable[..., ServerProcess], tiny_models: Path) -> None:
+def test_no_other_file_gets_the_number_of_a_closed_one(start: Start, tiny_models: Path) -> None:
     """Otherwise a warning would be sent to a caller, or be written into a file."""
     line = f'exec {sys.executable} -c \'import os, service.cli as c; os.close(os.open(".", 0)); '
     line += 'print([os.readlink(f"/proc/self/fd/{n}") for n in (0, 2)])\' <&- 2>&-'

@@ -10,7 +10,6 @@ import pytest
 from service.bundle import graph_file
 from service.bundle.errors import BundleError
 from service.bundle.graph_file import DECODE, ENCODE, FUSED_DOMAIN, OPERATORS, check_graph
-from tests.faults.damaged_bundles import add_loop
 from tests.servers import REPOSITORY
 
 FLOAT = onnx.TensorProto.FLOAT
@@ -62,7 +61,7 @@ def of_function(model: Any) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda model: add_loop(model.graph), "operator 'Loop'"),
+        (lambda model: model.graph.node.append(node("Loop")), "operator 'Loop'"),
         (lambda model: model.graph.node.append(node("Scan")), "operator 'Scan'"),
         (lambda model: model.graph.node.append(node("SequenceMap")), "operator 'SequenceMap'"),
         (lambda model: model.graph.node.append(node("Loop", "ai.onnx")), "operator 'ai.onnx::Loop'"),
