@@ -56,7 +56,7 @@ def self_test(
 ) -> None:
     """Translate all golden sentences, and compare: the same token ids, and of five outputs one may differ."""
     manifest, where = bundle.manifest, bundle.directory
-    pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
+    pair_of = {golden: _pair_of(golden, pairs, bundle) for golden in manifest.golden}
     for golden in manifest.golden:
         _check_tokenizer(golden, pair_of[golden], manifest, tokenizer, str(where))
     sequences = [_sequence(golden, pair_of[golden], manifest.golden_limit(golden)) for golden in manifest.golden]
@@ -84,7 +84,7 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
     manifest = bundle.manifest
     translated = []
     for golden in manifest.golden:
-        prefix = _pair_of(golden, pairs, manifest).target_prefix_ids
+        prefix = _pair_of(golden, pairs, bundle).target_prefix_ids
         translated.append((golden.source_ids, (*prefix, *manifest.without_end(golden.output_ids))))
     try:
         aligned = aligner.align(translated)
@@ -116,11 +116,11 @@ def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) ->
     )
 
 
-def _pair_of(golden: GoldenPair, pairs: LanguagePairs, manifest: Manifest) -> LanguagePair:
+def _pair_of(golden: GoldenPair, pairs: LanguagePairs, bundle: FoundBundle) -> LanguagePair:
     found = pairs.find(golden.source_language_code, golden.target_language_code)
     if found is None or found.distance:  # a pair of a similar language has other prefixes
         raise BundleError(
-            f"{manifest.name}: a golden pair is from {golden.source_language_code!r} to "
+            f"{bundle.directory}: a golden pair is from {golden.source_language_code!r} to "
             f"{golden.target_language_code!r}, which is not among its languages."
         )
     return found.pair
