@@ -99,8 +99,8 @@ class Control:
 class Runner(Protocol):
     """Computes; the engine decides what moves where. Rows [0, n) are live.
 
-    All methods except `terminate` are called on the engine's thread. A method that raises has failed
-    for all sequences of the call, and the runner stays usable.
+    All methods except `terminate` are called on the engine's thread. A method that raises has failed for all sequences
+    of the call, and the runner stays usable.
     """
 
     @property

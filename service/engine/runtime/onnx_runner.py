@@ -1,5 +1,6 @@
 """The production runner: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Sequence
@@ -156,8 +157,9 @@ class OnnxRunner:
     def resize(self, max_slots: int) -> None:
         """Reserve a different number of rows; clears all rows. No engine may run on this runner."""
         self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
-        for own in ("_bindings", "_cache", "_inputs", "_search"):  # old and new rows need not fit into memory together
-            vars(self).pop(own, None)  # nothing is there after a device had no memory for as many rows
+        self._bindings.clear()
+        with contextlib.suppress(AttributeError):  # some are not there after a device had no memory for as many rows
+            del self._cache, self._inputs, self._search  # first: old and new rows need not fit into memory together
         self._reserve(dataclasses.replace(self._shape, max_slots=max_slots))
 
     def _reserve(self, shape: CacheShape) -> None:
