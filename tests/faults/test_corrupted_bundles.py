@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
 from service.bundle.transfer.bundles import transfer
 from service.cli.errors import ExitCode
 from tests.faults.bundle_loader import BundleLoader
@@ -23,8 +24,7 @@ from tests.faults.proofs import Proved
 from tests.servers import REPOSITORY, dragoman
 from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
 
-GRAPHS = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx"]
-FILES = [*GRAPHS, "source.model"]
+FILES = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx", "source.model"]
 LIMIT_SECONDS = 60.0
 MOST_MIB = 1500.0
 
@@ -123,9 +123,10 @@ def test_1500_damages(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, p
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_damages_of_a_shipped_bundle(loader: BundleLoader, tmp_path: Path, proved: Proved) -> None:
-    files = [*GRAPHS, "tokenizer.model"]
+    bundle = REPOSITORY / "models" / "en-hi" / "1"
+    files = sorted(Manifest.load(bundle).checksums)
     damages = [*to_files(files, seed=3, num_flips=3), *with_right_checksums(files, seed=4, number=100)]
-    kinds = check(loader, REPOSITORY / "models" / "en-hi" / "1", damages, tmp_path / "models")
+    kinds = check(loader, bundle, damages, tmp_path / "models")
     proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
 
 
