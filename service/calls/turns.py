@@ -5,7 +5,7 @@ import math
 import sys
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 
 from service.domain.call import current_call
@@ -61,13 +61,18 @@ class Turns:
         self._running[caller] -= 1
         if not self._running[caller]:
             del self._running[caller]
-        for other, turns in self._waiting.items():
+        for other in self._in_order():
+            turns = self._waiting[other]
             turn = next((each for each in turns if not each.cancelled()), None)
             if turn is not None and self.take_free(other):
                 self._waiting.move_to_end(other)
                 self._leave(other, turn)
                 turn.set_result(None)
                 return
+
+    def _in_order(self) -> Iterable[Hashable]:
+        """Return the callers that wait, the next one first."""
+        return self._waiting
 
     def _leave(self, caller: Hashable, turn: asyncio.Future[None]) -> None:
         turns = self._waiting[caller]
@@ -102,31 +107,46 @@ async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
         raise DeadlineExceeded(f"the deadline passed while {what}", advice="allow more time") from None
 
 
-class DocumentTurns:
-    """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these."""
+class DocumentTurns(Turns):
+    """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these.
+
+    The turns are fair in bytes, so a line of text does not wait for a book of each other caller (Golestani, "A
+    self-clocked fair queueing scheme for broadband applications", INFOCOM 1994).
+    """
 
     def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int = sys.maxsize) -> None:
-        self._turns = Turns(most_at_once, most_of_one)
+        super().__init__(most_at_once, most_of_one)
         self._most_waiting = most_waiting
+        self._num_served_bytes = 0  # to each caller, had all waited from the start
+        self._claims: dict[Hashable, int] = {}  # what will be served by the time a waiting caller has its bytes
 
     @asynccontextmanager
-    async def turn(self, caller: Hashable, deadline_seconds: float) -> AsyncIterator[None]:
+    async def turn(self, caller: Hashable, num_bytes: int, deadline_seconds: float) -> AsyncIterator[None]:
         """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`."""
-        if not self._turns.take_free(caller):
+        if not self.take_free(caller):
             self._check(caller)
+            self._claims[caller] = self._claims.get(caller, self._num_served_bytes) + num_bytes
             async with until(deadline_seconds, "it waited for other documents"):
-                await self._turns.wait(caller)
+                await self.wait(caller)
         try:
             yield
         finally:
-            self._turns.give_back(caller)
+            self.give_back(caller)
+
+    def _in_order(self) -> Iterable[Hashable]:
+        return sorted(self._waiting, key=self._claims.__getitem__)
+
+    def _leave(self, caller: Hashable, turn: asyncio.Future[None]) -> None:
+        super()._leave(caller, turn)
+        if caller not in self._waiting:
+            self._num_served_bytes = max(self._num_served_bytes, self._claims.pop(caller))
 
     def _check(self, caller: Hashable) -> None:
-        num_own = self._turns.num_waiting_of(caller)
-        if num_own >= share_of(self._most_waiting, self._turns.num_waiting - num_own):
+        num_own = self.num_waiting_of(caller)
+        if num_own >= share_of(self._most_waiting, self.num_waiting - num_own):
             raise Overloaded(
                 "{number} documents of yours are being translated, and {num_waiting} wait",
-                number=self._turns.num_running_of(caller),
+                number=self.num_running_of(caller),
                 num_waiting=num_own,
                 advice="try again later",
             )

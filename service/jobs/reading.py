@@ -61,7 +61,7 @@ class DocumentReaders:
         """
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
-        async with self._process(deadline_seconds) as process:
+        async with self._process(len(upload.data), deadline_seconds) as process:
             await process.send((order, upload.data))
             answer: Any = json.loads(await process.receive(hold))
             if "problem" in answer:
@@ -79,7 +79,7 @@ class DocumentReaders:
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float, hold: Hold) -> bytes:
         """Return a document with the translations of its chunks, each a `translated_chunk`. `hold` counts it."""
         order = self._order(upload, is_written=True)
-        async with self._process(deadline_seconds) as process:
+        async with self._process(len(upload.data), deadline_seconds) as process:
             await process.send((order, upload.data))
             await process.send(translations)
             refusal: Refusal = json.loads(await process.receive(hold))
@@ -111,9 +111,9 @@ class DocumentReaders:
         )
 
     @asynccontextmanager
-    async def _process(self, deadline_seconds: float) -> AsyncIterator["_Process"]:
+    async def _process(self, num_bytes: int, deadline_seconds: float) -> AsyncIterator["_Process"]:
         async with (
-            self._turns.turn(current_caller(), deadline_seconds),
+            self._turns.turn(current_caller(), num_bytes, deadline_seconds),
             until(deadline_seconds, "the document was being read or written"),
             _process(self._command) as process,
         ):

@@ -69,7 +69,7 @@ class DocumentTranslator:
         check_ending(upload.name)
         hold = self.hold(0)
         try:
-            async with self._turns.turn(current_caller(), deadline_seconds):
+            async with self._turns.turn(current_caller(), len(upload.data), deadline_seconds):
                 return await self._translated(upload, request, deadline_seconds, hold)
         finally:
             hold.release()

@@ -73,11 +73,11 @@ class Line:
         self.turns = DocumentTurns(most_at_once, most_of_one, most_waiting)
         self.got: list[str] = []
 
-    async def want(self, caller: str, ends: asyncio.Event | None = None) -> "asyncio.Task[None]":
+    async def want(self, caller: str, ends: asyncio.Event | None = None, num_bytes: int = 1) -> "asyncio.Task[None]":
         """Start a task that has its turn until `ends` is set, and let it wait."""
 
         async def have() -> None:
-            async with self.turns.turn(caller, soon()):
+            async with self.turns.turn(caller, num_bytes, soon()):
                 self.got.append(caller)
                 if ends is not None:
                     await ends.wait()
@@ -112,6 +112,19 @@ async def test_a_share_of_those_that_wait() -> None:
     await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
 
 
+async def test_turns_are_fair_in_bytes() -> None:
+    """A small document overtakes large ones of others, and a large one does not wait for all small ones."""
+    line, ends = Line(), asyncio.Event()
+    tasks = [await line.want("a", ends)]
+    tasks += [await line.want(caller, num_bytes=100) for caller in "bc"]
+    tasks += [await line.want("d", num_bytes=40) for _ in "123"]
+    tasks.append(await line.want("e"))
+    ends.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
+    assert line.got == list("aebcddd")
+    assert not line.turns._claims
+
+
 async def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
     line, ends = Line(), asyncio.Event()
     first = await line.want("a", ends)
@@ -133,11 +146,11 @@ async def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
 
 async def test_the_deadline_ends_the_wait() -> None:
     turns = DocumentTurns(1, 1, 10)
-    async with turns.turn("a", soon()):
+    async with turns.turn("a", 1, soon()):
         with pytest.raises(DeadlineExceeded, match="the deadline passed while it waited for other documents"):
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(turns.turn("b", time.monotonic() + 0.01))
-    async with turns.turn("b", soon()):
+                await stack.enter_async_context(turns.turn("b", 1, time.monotonic() + 0.01))
+    async with turns.turn("b", 1, soon()):
         pass
 
 
