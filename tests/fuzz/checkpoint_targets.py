@@ -63,7 +63,7 @@ def _notebook(path: Path) -> Sample:
     tokenizers = notebooks.train_json_tokenizers(path)
     written = notebooks.make(Choices(lambda: Attention002(16, 2))).write(path, tokenizers)
     assert written.options.config is not None
-    return Sample(written.path, "notebook", written.options, (written.path, written.options.config, *tokenizers))
+    return Sample(written.path, "pytorch", written.options, (written.path, written.options.config, *tokenizers))
 
 
 def _ctranslate2(path: Path) -> Sample:
@@ -100,7 +100,7 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
     "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "adapter": _adapter,
-    "notebook": _notebook,
+    "pytorch": _notebook,
     "ctranslate2": _ctranslate2,
     "argos": _argos,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json", "decoder.yml")),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from export.architecture import PositionConfig
 from export.architecture.positions import sinusoidal_table
-from export.importers.notebook.positions import READINGS, find_reading, fits
+from export.importers.state_dict.positions import READINGS, find_reading, fits
 from tests.export.notebooks.readings import Choices, position_table
 
 CHOICES = Choices(nn.Identity)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
-from export.importers.notebook.attention import FORMS
+from export.importers.state_dict.attention import FORMS
 
 THREE_DIGITS = 0.501e-3  # half of the last digit plus float32 rounding
 PER_HEAD = next(form for form in FORMS if form.kind == "per_head")

@@ -29,7 +29,7 @@ def notebook(tokenizers: tuple[Path, Path], tmp_path: Path) -> Notebook:
 def arguments(notebook: Notebook) -> dict[str, Any]:
     options = notebook.options
     return {
-        "--from": "notebook",
+        "--from": "pytorch",
         "--config": options.config,
         "--tokenizer": options.tokenizer,
         "--target-tokenizer": options.target_tokenizer,
@@ -208,7 +208,7 @@ def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.Mo
 
 def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
     given = arguments(notebook)
-    line = refused(notebook.path, {"--from": "notebook"})
+    line = refused(notebook.path, {"--from": "pytorch"})
     for flag in ("--config", "--tokenizer", "--source-language", "--target-language"):
         assert f"{flag} is missing" in line
     line = refused(

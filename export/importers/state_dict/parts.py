@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from export.importers.notebook.attention import FORMS
+from export.importers.state_dict.attention import FORMS
 
 _LAYER = r"(?:self_|cross_|)attention\."
 _PARTS = {  # the prefixes of attention's weights

@@ -8,24 +8,19 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig
-from export.architecture.stored import StoredModel
 from export.architecture.transformer import Transformer
-from export.importers.assembly import assemble
-from export.importers.notebook.config import SIZES, NotebookConfig
-from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
-from export.importers.notebook.positions import describe, find_reading, fits, largest_difference
+from export.importers.state_dict.names import POSITION_TABLES, Naming, find_naming, same
+from export.importers.state_dict.positions import describe, find_reading, fits, largest_difference
+from export.importers.state_dict.settings import SIZES, Settings
 
 EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
 
 
 def build_model(
-    config: NotebookConfig, weights: Mapping[str, Tensor] | None, problems: list[str]
-) -> tuple[ModelConfig | None, StoredModel | None]:
-    """Return the model, and its configuration even if the weights don't fit it; add every problem to `problems`."""
-    said, shown, naming = dict(config.model), dict[str, Any](), None
-    if config.source_pad_id is not None and isinstance(said.get("pad_id"), int):
-        # One id, which is masked, fills the rows of both sides; the smaller one is in both vocabularies.
-        said["pad_id"] = min(said["pad_id"], config.source_pad_id)
+    config: Settings, weights: Mapping[str, Tensor] | None, problems: list[str]
+) -> tuple[ModelConfig | None, dict[str, Tensor] | None]:
+    """Return the configuration, and the weights by our names if they fit it; add every problem to `problems`."""
+    said, shown, naming = config.of_model(), dict[str, Any](), None
     if weights is not None:
         try:
             naming = find_naming(weights, config.attention)
@@ -47,8 +42,7 @@ def build_model(
     problems += misfits
     if misfits:
         return completed, None
-    ours = naming.ours(weights, outline)
-    return completed, assemble(completed, ours, problems)
+    return completed, naming.ours(weights, outline)
 
 
 def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:

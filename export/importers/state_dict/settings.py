@@ -10,7 +10,7 @@ from typing import Any
 from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
-from export.importers.notebook.attention import AttentionKind
+from export.importers.state_dict.attention import AttentionKind
 from service.domain.options import MAX_BEAM_SIZE
 
 SIZES = (
@@ -68,7 +68,7 @@ _CHECKS: dict[str, _Check] = {
 
 
 @dataclass(frozen=True, slots=True)
-class NotebookConfig:
+class Settings:
     """The content of `--config`.
 
     `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
@@ -88,8 +88,15 @@ class NotebookConfig:
     beam_size: int = 1
     length_penalty: float = 1.0
 
+    def of_model(self) -> dict[str, Any]:
+        """Return the keys of `ModelConfig`, with the padding id that rows of both sides are filled with."""
+        said = dict(self.model)
+        if self.source_pad_id is not None and isinstance(said.get("pad_id"), int):
+            said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # it is masked; the smaller is in both vocabularies
+        return said
 
-def read_config(path: Path, problems: list[str]) -> NotebookConfig:
+
+def read_settings(path: Path, problems: list[str]) -> Settings:
     """Read it and check everything but the values of `ModelConfig`'s keys.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
@@ -106,4 +113,4 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
-    return NotebookConfig({name: value for name, value in document.items() if name in of_model}, **chosen)
+    return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)

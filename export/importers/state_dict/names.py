@@ -11,8 +11,8 @@ from torch import Tensor
 from export.architecture import ModelConfig
 from export.architecture.names import DECODER_TABLE, PROJECTION
 from export.architecture.transformer import Transformer
-from export.importers.notebook.attention import FORMS, AttentionForm, AttentionKind
-from export.importers.notebook.parts import describe
+from export.importers.state_dict.attention import FORMS, AttentionForm, AttentionKind
+from export.importers.state_dict.parts import describe
 
 # Ours -> theirs, by the names in document 002.
 MODEL = {

@@ -1,0 +1,21 @@
+"""Imports a bare state dict of a Transformer, accompanied by `--config`, tokenizers and languages."""
+
+from pathlib import Path
+
+from export.importers.imported import ImportedCheckpoint
+from export.importers.options import ImportOptions
+from export.importers.parts import read_part
+from export.importers.state_dict.file import find_state_dict, read_state_dict
+from export.importers.state_dict.finish import finish, read_companions
+from export.importers.state_dict.model import build_model
+
+
+def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a state dict's file, or a folder that contains one, and the files that `options` name."""
+    problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer")
+    file = read_part(path.name, lambda: find_state_dict(path), problems)
+    tensors = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
+    companions = read_companions(options, problems)
+    settings = companions.settings
+    config, weights = (None, None) if settings is None else build_model(settings, tensors, problems)
+    return finish(path, file, companions, config, weights, problems)
