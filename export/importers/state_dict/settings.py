@@ -92,7 +92,7 @@ class Settings:
         """Return the keys of `ModelConfig`, with the padding id that rows of both sides are filled with."""
         said = dict(self.model)
         if self.source_pad_id is not None and isinstance(said.get("pad_id"), int):
-            said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # it is masked; the smaller is in both vocabularies
+            said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # masked; the smaller one is in both vocabularies
         return said
 
 
