@@ -64,6 +64,11 @@ main.add_command(score)
     help="For pytorch: JSON file with the settings that weights don't show.",
 )
 @click.option(
+    "--names",
+    type=click.Path(path_type=Path),
+    help="For pytorch: TOML file of the names that the weights have, if no known layout has them.",
+)
+@click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
     help="For pytorch and ctranslate2: the source tokenizer, .model or, for pytorch, .json.",

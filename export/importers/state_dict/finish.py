@@ -47,11 +47,12 @@ def finish(
     config: ModelConfig | None,
     weights: Mapping[str, Any] | None,
     problems: list[str],
+    notes: tuple[str, ...] = (),
 ) -> ImportedCheckpoint:
     """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`.
 
     `None` is what could not be read, for a reason that is among `problems`. All of these, and how weights, vocabularies
-    and settings don't fit `config`, are in the `CheckpointError`.
+    and settings don't fit `config`, are in the `CheckpointError`. `notes` are for whoever converts it.
     """
     settings, source, target, options = companions.settings, companions.source, companions.target, companions.options
     if config is not None and settings is not None:
@@ -77,6 +78,7 @@ def finish(
         generation=GenerationDefaults(settings.beam_size, settings.length_penalty),
         family="pytorch",
         licence=settings.licence,
+        notes=notes,
     )
 
 

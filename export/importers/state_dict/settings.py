@@ -1,7 +1,6 @@
-"""The `--config` of a notebook checkpoint: a JSON object with everything its weights leave open."""
+"""The `--config` of a bare state dict: a JSON object with everything its weights leave open."""
 
 import dataclasses
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,33 +9,10 @@ from typing import Any
 from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
-from export.importers.state_dict.attention import AttentionKind
 from service.domain.options import MAX_BEAM_SIZE
 
-SIZES = (
-    "source_vocabulary_size",
-    "target_vocabulary_size",
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "max_source_positions",
-    "max_target_positions",
-)
-# Besides these: ids, and choices that change no name and no shape, for which a wrong guess would go unnoticed.
-REQUIRED = (
-    *SIZES,
-    "norm",
-    "activation",
-    "score_scale",
-    "pad_id",
-    "eos_id",
-    "unk_id",
-    "decoder_start_id",
-    "source_prefix_ids",
-    "source_eos_id",
-)
+# For each of these a wrong guess would go unnoticed.
+REQUIRED = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_prefix_ids", "source_eos_id")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
@@ -51,7 +27,7 @@ _IDS: _Check = (
     "a list of token ids",
 )
 _COUNT: _Check = (lambda value: _is_number(value, 1), "a number from 1")
-_KINDS = typing.get_args(AttentionKind)
+_KINDS = ("fused", "packed")
 _CHECKS: dict[str, _Check] = {
     "source_prefix_ids": _IDS,
     "source_eos_id": _ID_OR_NULL,
@@ -79,7 +55,7 @@ class Settings:
     source_prefix_ids: tuple[int, ...] = ()
     source_eos_id: int | None = None
     source_pad_id: int | None = None  # None: same as `pad_id`
-    attention: AttentionKind | None = None  # None: detected from its names
+    attention: str | None = None  # how one layer's rows are queries, keys and values, where names may mean either
     suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
     name: str = ""
     licence: str = UNKNOWN_LICENCE

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from export.architecture.transformer import Transformer
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.state_dict.importer import import_state_dict
-from tests.export.notebooks.checkpoints import SIZES, Notebook, make, random_sources
-from tests.export.notebooks.readings import (
+from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, make, random_sources
+from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
     Attention002,

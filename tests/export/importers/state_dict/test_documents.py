@@ -15,8 +15,8 @@ from export.engine_decode import greedy_options, open_engine
 from export.graphs.execution import Floats, GraphPair, decode_cached
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
-from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
-from tests.export.notebooks.readings import (
+from tests.export.importers.state_dict.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
+from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
     Attention002,
