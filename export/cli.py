@@ -61,17 +61,22 @@ main.add_command(score)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="For notebook: JSON file with the settings that weights don't show.",
+    help="For pytorch: JSON file with the settings that weights don't show.",
+)
+@click.option(
+    "--names",
+    type=click.Path(path_type=Path),
+    help="For pytorch: TOML file of the names that the weights have, if no known layout has them.",
 )
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook and ctranslate2: the source tokenizer, .model or, for notebook, .json.",
+    help="For pytorch and ctranslate2: the source tokenizer, .model or, for pytorch, .json.",
 )
 @click.option(
     "--target-tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook and ctranslate2: the target tokenizer.  [default: --tokenizer]",
+    help="For pytorch and ctranslate2: the target tokenizer.  [default: --tokenizer]",
 )
 @click.option(
     "--positions",

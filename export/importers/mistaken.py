@@ -17,7 +17,7 @@ _PARTS = (".incomplete", ".part", ".crdownload", ".aria2", ".download")
 _WEIGHTS = (".safetensors", ".bin", ".npz", ".gz", ".zst")
 _MAGIC = (
     (b"GGUF", "a file of llama.cpp, whose weights are quantized for it", "give the folder that it was made from"),
-    (b"PK\x03\x04", "a zip archive", "unpack it and give the folder; a state dict of torch is for --from notebook"),
+    (b"PK\x03\x04", "a zip archive", "unpack it and give the folder; a state dict of torch is for --from pytorch"),
     (b"\x1f\x8b", "compressed by gzip", "unpack it and give the folder"),
     (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", "unpack it and give the folder"),
     (b"version https://git-lfs", "a pointer of git-lfs", "run 'git lfs pull' in its folder, and give that"),

@@ -62,7 +62,7 @@ def _agreed(directory: Path, kind: Kind) -> Kind:
 
 def _by_config(directory: Path) -> Kind:
     if not (directory / _CONFIG_NAME).is_file():
-        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
+        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from pytorch"
         if tokenizer := find(directory, _TOKENIZERS):
             problem += f"; it holds a tokenizer ({tokenizer[0].name}): add {_CONFIG_NAME} and weights of its model"
         raise CheckpointError(directory, [problem])

@@ -80,7 +80,7 @@ def test_a_folder_with_weights_that_we_read_is_taken(files: dict[str, str], chec
 def test_nothing_known(tmp_path: Path) -> None:
     (tmp_path / "weights.pt").write_text("")
     line = refused(tmp_path)
-    assert "it holds no config.json to tell its kind from; a bare state dict is for --from notebook" in line
+    assert "it holds no config.json to tell its kind from; a bare state dict is for --from pytorch" in line
 
 
 def problem_of(folder: Path, **config: Any) -> str:

@@ -1,7 +1,6 @@
-"""The `--config` of a notebook checkpoint: a JSON object with everything its weights leave open."""
+"""The `--config` of a bare state dict: a JSON object with everything its weights leave open."""
 
 import dataclasses
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,33 +9,10 @@ from typing import Any
 from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
-from export.importers.notebook.attention import AttentionKind
 from service.domain.options import MAX_BEAM_SIZE
 
-SIZES = (
-    "source_vocabulary_size",
-    "target_vocabulary_size",
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "max_source_positions",
-    "max_target_positions",
-)
-# Besides these: ids, and choices that change no name and no shape, for which a wrong guess would go unnoticed.
-REQUIRED = (
-    *SIZES,
-    "norm",
-    "activation",
-    "score_scale",
-    "pad_id",
-    "eos_id",
-    "unk_id",
-    "decoder_start_id",
-    "source_prefix_ids",
-    "source_eos_id",
-)
+# For each of these a wrong guess would go unnoticed.
+REQUIRED = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_prefix_ids", "source_eos_id")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
@@ -51,7 +27,7 @@ _IDS: _Check = (
     "a list of token ids",
 )
 _COUNT: _Check = (lambda value: _is_number(value, 1), "a number from 1")
-_KINDS = typing.get_args(AttentionKind)
+_KINDS = ("fused", "packed")
 _CHECKS: dict[str, _Check] = {
     "source_prefix_ids": _IDS,
     "source_eos_id": _ID_OR_NULL,
@@ -68,7 +44,7 @@ _CHECKS: dict[str, _Check] = {
 
 
 @dataclass(frozen=True, slots=True)
-class NotebookConfig:
+class Settings:
     """The content of `--config`.
 
     `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
@@ -79,7 +55,7 @@ class NotebookConfig:
     source_prefix_ids: tuple[int, ...] = ()
     source_eos_id: int | None = None
     source_pad_id: int | None = None  # None: same as `pad_id`
-    attention: AttentionKind | None = None  # None: detected from its names
+    attention: str | None = None  # how one layer's rows are queries, keys and values, where names may mean either
     suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
     name: str = ""
     licence: str = UNKNOWN_LICENCE
@@ -88,8 +64,15 @@ class NotebookConfig:
     beam_size: int = 1
     length_penalty: float = 1.0
 
+    def of_model(self) -> dict[str, Any]:
+        """Return the keys of `ModelConfig`, with the padding id that rows of both sides are filled with."""
+        said = dict(self.model)
+        if self.source_pad_id is not None and isinstance(said.get("pad_id"), int):
+            said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # masked; the smaller one is in both vocabularies
+        return said
 
-def read_config(path: Path, problems: list[str]) -> NotebookConfig:
+
+def read_settings(path: Path, problems: list[str]) -> Settings:
     """Read it and check everything but the values of `ModelConfig`'s keys.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
@@ -106,4 +89,4 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
-    return NotebookConfig({name: value for name, value in document.items() if name in of_model}, **chosen)
+    return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)
