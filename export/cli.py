@@ -64,6 +64,12 @@ main.add_command(score)
     help="For pytorch: JSON file with the settings that weights don't show.",
 )
 @click.option(
+    "--like",
+    default="",
+    metavar="FILE.py:FUNCTION",
+    help="For pytorch: the author's code, whose function returns the model. It is run, and the model compared with it.",
+)
+@click.option(
     "--names",
     type=click.Path(path_type=Path),
     help="For pytorch: TOML file of the names that the weights have, if no known layout has them.",

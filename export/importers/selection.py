@@ -19,7 +19,7 @@ def import_checkpoint(
     source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
     """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is."""
-    return select_kind(source, name).load()(source, options)
+    return select_kind(source, name or ("pytorch" if options.like else None)).load()(source, options)
 
 
 def select_kind(source: Path, name: str | None = None) -> Kind:

@@ -1,6 +1,5 @@
 """What a part of a traced module computes, found by running it on chosen vectors, one for each token."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -228,6 +227,5 @@ def _rounded(number: float) -> float:
     """Return a number with one digit, as people choose them, or what is as good as 0 here."""
     if number < 1e-11:
         return 1e-12
-    exponent = math.floor(math.log10(number))
-    digits = number / 10.0**exponent
-    return round(digits) * 10.0**exponent if abs(round(digits) - digits) < 0.1 else number
+    rounded = float(f"{number:.0e}")
+    return rounded if abs(rounded / number - 1.0) < 0.05 else number

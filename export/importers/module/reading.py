@@ -56,11 +56,14 @@ class _Reading:
         self.weights[f"{name}.weight"], self.weights[f"{name}.bias"] = map_
 
 
-def read(trace: Trace, ids: SpecialIds, max_positions: tuple[int, int] = (512, 512)) -> StoredModel:
-    """Return the model that a trace computes; raise `NotReadError` with the part that is none of ours."""
+def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> StoredModel:
+    """Return the model that a trace computes, with so many positions of source and target if it has as many.
+
+    Raise `NotReadError` with the part that is none of ours.
+    """
     reading = _Reading(Probe(trace))
     stacks = find_stacks(trace)
-    tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, max_positions, strict=True)]
+    tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]
     for stack in stacks:
         _stack(reading, stack, stacks[0].output)
     config = _config(reading, stacks, tables, ids)
