@@ -69,6 +69,26 @@ class Norm:
         return vector
 
 
+@dataclass(frozen=True, slots=True)
+class HeadForm:
+    """A norm of each head of queries or keys, then a rotation of pairs (i, i + half), each if there is any."""
+
+    num_heads: int
+    norm: Norm | None
+    angles: Floats | None
+
+    def __call__(self, x: Floats, position: int = 0) -> Floats:
+        """Map (L, H D) at `position` and after to the same shape."""
+        heads = x.reshape(len(x), self.num_heads, -1)
+        heads = heads if self.norm is None else self.norm(heads)
+        if self.angles is not None:
+            own = self.angles[position : position + len(x), None]
+            half = own.shape[-1] // 2
+            (a, b, rest), (cosines, sines) = np.split(heads, [half, 2 * half], axis=-1), np.split(own, 2, axis=-1)
+            heads = np.concatenate([a * cosines - b * sines, b * cosines + a * sines, rest], axis=-1)
+        return heads.reshape(x.shape)
+
+
 class Node:
     """The node of a fused graph; its constants are read in their order, and all of them have to be."""
 
@@ -124,6 +144,14 @@ class Node:
             return Norm(gain, np.zeros_like(gain), epsilon, "rms")
         return Norm(gain, self.array(), epsilon, "scalar" if self["scalar_norm"] else "vector")
 
+    def head_form(self, angles: Floats | None) -> "HeadForm":
+        """Return what is done to queries or keys, which `angles` (P, rotary_size) rotate."""
+        kind, norm = self.flag("qk_norm"), None
+        if kind:
+            gain, epsilon = self.array(), np.float32(self.attributes["epsilon"])
+            norm = Norm(gain, self.array() if kind == 2 else np.zeros_like(gain), epsilon, ("rms", "vector")[kind - 1])
+        return HeadForm(self["num_heads"], norm, angles)
+
     def output(self) -> Dense | None:
         return self.dense(self.heads_width) if self["output_projection"] else None
 
@@ -144,6 +172,7 @@ class _Part:
         self._activation = node.attributes["activation"].decode()
         self._scales, packed, self._positions = node.array(), node.array(), node.array()
         self._tokens = unpack(packed, len(self._scales), node.width)
+        self._angles = node.array() if node.flag("rotary_size") else None
         self._embedding_norm = node.norm() if node.flag("embedding_norm") else None
         num_tables = node.flag("relative_biases")
         tables = [node.array() for _ in range(num_tables)]
@@ -217,11 +246,14 @@ class FusedEncoder(_Part):
         super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
         node = self.node
         self._layers = [
-            (node.norm(), node.dense(node.width), node.output(), *node.feed_forward())
+            (
+                *(node.norm(), node.dense(node.width), node.head_form(self._angles), node.head_form(self._angles)),
+                *(node.output(), *node.feed_forward()),
+            )
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
-        self._cross = [node.dense(node.width) for _ in range(node["num_decoder_layers"])]
+        self._cross = [(node.dense(node.width), node.head_form(None)) for _ in range(node["num_decoder_layers"])]
         self._shortlists = [node.array() for _ in range(3)] if node.attributes.get("shortlists") else None
         node.end()
 
@@ -239,15 +271,23 @@ class FusedEncoder(_Part):
         for index, layer in enumerate(self._layers):
             x = self._layer(x, self._bias(index, len(x), len(x)), *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
-        halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
-        return [(rounded(keys), rounded(values)) for keys, values in halves]
+        halves = ((form, np.split(both(memory), 2, axis=1)) for both, form in self._cross)
+        return [(rounded(form(keys)), rounded(values)) for form, (keys, values) in halves]
 
     def _layer(
-        self, x: Floats, bias: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any
+        self,
+        x: Floats,
+        bias: Floats,
+        norm: Norm,
+        projection: Dense,
+        query_form: HeadForm,
+        key_form: HeadForm,
+        output: Dense | None,
+        *rest: Any,
     ) -> Floats:
         def attend(y: Floats) -> Floats:
             queries, keys, values = np.split(projection(y), 3, axis=1)
-            return self._attend(queries, rounded(keys), rounded(values), output, bias)
+            return self._attend(query_form(queries), rounded(key_form(keys)), rounded(values), output, bias)
 
         x = self._residual(x, norm, attend)
         return self._feed_forward(x, *rest)
@@ -262,8 +302,11 @@ class FusedDecoder(_Part):
         self.is_recurrent = node.attributes.get("recurrent") == 1
         self._layers = [
             (
-                *(node.norm(), node.dense(node.width), None if self.is_recurrent else node.output()),
-                *(node.norm(), node.dense(node.width), node.output()),
+                *(node.norm(), node.dense(node.width)),
+                None if self.is_recurrent else node.head_form(self._angles),
+                None if self.is_recurrent else node.head_form(self._angles),
+                None if self.is_recurrent else node.output(),
+                *(node.norm(), node.dense(node.width), node.head_form(None), node.output()),
                 *node.feed_forward(),
             )
             for _ in range(node["num_layers"])
@@ -295,14 +338,21 @@ class FusedDecoder(_Part):
         index: int,
         norm: Norm,
         packed: Dense,
+        query_form: HeadForm | None,
+        key_form: HeadForm | None,
         output: Dense | None,
         cross_norm: Norm,
         query: Dense,
+        cross_form: HeadForm,
         cross_output: Dense | None,
         *rest: Any,
     ) -> Floats:
-        x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
-        x = self._residual(x, cross_norm, lambda y: self._attend_to_source(query(y), state, index, cross_output))
+        x = self._residual(
+            x, norm, lambda y: self._attend_to_self(packed(y), state, index, query_form, key_form, output)
+        )
+        x = self._residual(
+            x, cross_norm, lambda y: self._attend_to_source(cross_form(query(y)), state, index, cross_output)
+        )
         return self._feed_forward(x, *rest)
 
     def log_probs(self, logits: Floats, listed: npt.NDArray[np.bool_] | None = None) -> Floats:
@@ -322,8 +372,16 @@ class FusedDecoder(_Part):
             state.attention.append(self._weights(query, keys)[self._recorded_heads, 0].mean(axis=0))
         return self._attend(query, keys, values, output)
 
-    def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
-        if self.is_recurrent:
+    def _attend_to_self(
+        self,
+        packed: Floats,
+        state: "Decoding",
+        index: int,
+        query_form: HeadForm | None,
+        key_form: HeadForm | None,
+        output: Dense | None,
+    ) -> Floats:
+        if query_form is None or key_form is None:
             candidate, gate = np.split(packed, 2, axis=1)
             kept = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate))
             (before,) = state.cache[index]
@@ -331,7 +389,7 @@ class FusedDecoder(_Part):
             state.cache[index] = (now,)
             return np.maximum(now, np.float32(0.0))
         query, key, value = np.split(packed, 3, axis=1)
-        key, value = rounded(key), rounded(value)
+        query, key, value = query_form(query, state.length), rounded(key_form(key, state.length)), rounded(value)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
         state.cache[index] = keys, values
         return self._attend(query, keys, values, output, self._bias(index, 1, len(keys)))
