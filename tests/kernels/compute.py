@@ -227,15 +227,6 @@ class Compute:
         del alive
         return y[:-1]
 
-    def form_heads(self, x: Floats, gain: Floats | None, bias: Floats, kind: str, angles: Floats | None) -> Floats:
-        """Return what becomes of heads (H, D); `angles` (size,) are cosines, then sines."""
-        own, biases = None if gain is None else padded(gain, 16), padded(bias, 16)
-        norm = _Norm(None if own is None else own.ctypes.data, biases.ctypes.data, x.shape[1], 1e-5, NORMS.index(kind))
-        heads, size = np.append(x, np.full(16, 77, np.float32)).astype(np.float32), 0 if angles is None else len(angles)
-        self._table.form_heads(norm, None if angles is None else angles.ctypes.data, size, len(x), heads.ctypes.data)
-        assert np.all(heads[x.size :] == 77)
-        return heads[: x.size].reshape(x.shape)
-
     def append(self, keys: Floats, values: Floats, position: int, layer: Bits) -> None:
         """Write keys and values, each (H, D), to `position` of a layer (blocks, H, 2, 16 * padded D) of bfloat16."""
         shape = _CacheShape(layer.shape[1], keys.shape[1], layer.shape[3] // 16)

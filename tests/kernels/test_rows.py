@@ -102,28 +102,6 @@ def test_rows_do_not_depend_on_each_other(computes: list[Compute]) -> None:
             assert_same(compute.quantize(x[row : row + 1]), plain.rows(row, row + 1), compute.name)
 
 
-@pytest.mark.parametrize(("width", "size"), [(1, 0), (2, 2), (16, 6), (24, 24), (64, 64), (70, 66), (128, 32)])
-@pytest.mark.parametrize("kind", ["rms", "vector", None])
-def test_heads_are_normed_and_rotated(computes: list[Compute], width: int, size: int, kind: str | None) -> None:
-    rng = np.random.default_rng(width)
-    x, gain, bias = (rng.normal(size=shape).astype(np.float32) for shape in ((5, width), width, width))
-    bias = np.zeros_like(bias) if kind == "rms" else bias
-    turns = rng.normal(scale=9.0, size=size // 2)
-    angles = np.concatenate([np.cos(turns), np.sin(turns)]).astype(np.float32) if size else None
-    wide = x.astype(np.float64)
-    if kind is not None:
-        wide -= 0.0 if kind == "rms" else wide.mean(1, keepdims=True)
-        wide = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * gain + bias
-    turned = (wide[:, : size // 2] + 1j * wide[:, size // 2 : size]) * np.exp(1j * turns)
-    expected = np.concatenate([turned.real, turned.imag, wide[:, size:]], axis=1)
-    results = [
-        compute.form_heads(x, None if kind is None else gain, bias, kind or "rms", angles) for compute in computes
-    ]
-    for compute, found in zip(computes, results, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=compute.name)
-        np.testing.assert_array_equal(found, results[0], compute.name)
-
-
 @pytest.mark.parametrize("width", [1, 15, 16, 24, 64, 100])
 def test_recur(computes: list[Compute], width: int) -> None:
     rng = np.random.default_rng(width)

@@ -88,10 +88,9 @@ class _Theirs:
     def _attend(self, name: str, x: Tensor, memory: Tensor | None, *, causal: bool) -> Tensor:
         x = self._norm(f"{name}_residual.norm", x)
         keys_from = x if memory is None else memory
-        pairs = (("query", x), ("key", keys_from), ("value", keys_from))
         heads = [
             self._dense(f"{name}.{part}", y).view(len(y), -1, self.config.head_size).transpose(0, 1)
-            for part, y in pairs
+            for part, y in (("query", x), ("key", keys_from), ("value", keys_from))
         ]  # each (H, L, D)
         queries, keys = (self._norm(f"{name}.{part}_norm", y) for part, y in zip(("query", "key"), heads, strict=False))
         if memory is None:
@@ -130,5 +129,3 @@ def test_unusable_settings_are_named() -> None:
             tiny_config(positions=PositionConfig(layout="rotary", rotary_size=size))
     with pytest.raises(ValueError, match=r"positions.layout rotary needs self-attention"):
         tiny_config(positions=PositionConfig(layout="rotary"), autoregression="ssru")
-    with pytest.raises(ValueError, match="qk_norm is 'l2', allowed are none, rms, layer"):
-        tiny_config(qk_norm="l2")
