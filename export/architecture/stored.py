@@ -128,6 +128,9 @@ def _layer(config: ModelConfig, layer: str, *, decodes: bool) -> Iterator[tuple[
 def _attention(config: ModelConfig, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     for part in ("query", "key", "value"):
         yield from _dense(f"{name}.{part}", config.attention_width, config.d_model, has_bias=config.attention_bias)
+    if config.qk_norm != "none":
+        parts = ("weight",) if config.qk_norm == "rms" else ("weight", "bias")
+        yield from ((f"{name}.{side}_norm.{part}", (config.head_size,)) for side in ("query", "key") for part in parts)
     if config.attention_output != "none":
         has_bias = config.has_attention_output_bias
         yield from _dense(f"{name}.output", config.d_model, config.attention_width, has_bias=has_bias)

@@ -16,7 +16,15 @@ INT8 = onnx.TensorProto.INT8
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
 _FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
 _SIZES = ("num_layers", "num_heads", "head_size")
-_OPTIONAL = ("width", "rms_norm", "embedding_norm", "gated", "relative_biases")  # 0 where a node lacks them
+_OPTIONAL = (
+    "width",
+    "rms_norm",
+    "embedding_norm",
+    "gated",
+    "relative_biases",
+    "rotary_size",
+    "qk_norm",
+)  # 0 where a node lacks them
 _OWN = {fused_io.ENCODE: ("num_decoder_layers",), fused_io.DECODE: ("renormalizes", "recorded_layer")}
 _WITH_SHORTLISTS = {
     fused_io.ENCODE: ("shortlists", "vocabulary_size", "one_vocabulary"),
@@ -90,6 +98,10 @@ def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelS
         yield f"{attributes['num_heads']} heads of {attributes['head_size']}, expected those of {shape}"
     if (num_tables := attributes.get("relative_biases", 0)) not in (0, 1, attributes["num_layers"]):
         yield f"relative_biases is {num_tables}, expected 0, 1 or {attributes['num_layers']}"
+    if (rotary_size := attributes.get("rotary_size", 0)) % 2 or not 0 <= rotary_size <= shape.head_size:
+        yield f"rotary_size is {rotary_size}, expected an even number up to {shape.head_size}"
+    if attributes.get("qk_norm", 0) not in (0, 1, 2):
+        yield f"qk_norm is {attributes['qk_norm']}, expected 0, 1 or 2"
     layers = attributes["num_layers" if operator == fused_io.DECODE else "num_decoder_layers"]
     if layers != shape.num_decoder_layers or attributes["num_layers"] < 1:
         yield f"{layers} decoder layers, expected {shape.num_decoder_layers}"
@@ -103,27 +115,30 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     norm: list[_Kind] = [(FLOAT, (1 if attributes["scalar_norm"] else width,))] * num_parts
     output = _dense(width, heads_width) if attributes["output_projection"] else []
     gate = _dense(None, width) if attributes.get("gated", 0) else []
+    head_norm = [(FLOAT, (attributes["head_size"],))] * attributes.get("qk_norm", 0)
+    packed = [*_dense(3 * heads_width, width), *head_norm, *head_norm, *output]
     feed_forward = [*norm, *gate, *_dense(None, width), *_dense(width, None)]
     decodes = operator == fused_io.DECODE
     yield from [
         *_table(shape.vocabulary_size if decodes else None, width),
         (FLOAT, (None, width)),
+        *[(FLOAT, (None, size)) for size in [attributes.get("rotary_size", 0)] if size],
         *(norm if attributes.get("embedding_norm", 0) else []),
         *[(FLOAT, (attributes["num_heads"], None))] * attributes.get("relative_biases", 0),
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
             yield from norm
-            yield from _dense(2 * width, width) if shape.is_recurrent else [*_dense(3 * heads_width, width), *output]
-            yield from [*norm, *_dense(heads_width, width), *output, *feed_forward]
+            yield from _dense(2 * width, width) if shape.is_recurrent else packed
+            yield from [*norm, *_dense(heads_width, width), *head_norm, *output, *feed_forward]
         else:
-            yield from [*norm, *_dense(3 * heads_width, width), *output, *feed_forward]
+            yield from [*norm, *packed, *feed_forward]
     yield from norm if attributes["final_norm"] else []
     if decodes:
         yield from _dense(shape.vocabulary_size, width)
         yield from 2 * [(INT64, (None,))]
     else:
-        yield from shape.num_decoder_layers * _dense(2 * heads_width, width)
+        yield from shape.num_decoder_layers * [*_dense(2 * heads_width, width), *head_norm]
         if shape.shortlist_size:
             yield from ((INT64, (None,)), (INT64, (None,)), (INT32, (None,)))
 

@@ -88,12 +88,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "positions": PositionConfig(layout="learned"),
         "relative_bias": RelativeBiasConfig(num_buckets=12, max_distance=9, per_layer=True),
     },
+    "rotary": AWKWARD
+    | {
+        "d_model": 27,
+        "d_head": 10,
+        "qk_norm": "layer",
+        "positions": PositionConfig(layout="rotary", rotary_pairs="interleaved", rotary_size=6, base=100.0),
+    },
     "recurrent": AWKWARD | {"d_model": 48, "max_target_positions": 33, "final_norm": False, "autoregression": "ssru"},
 }
 ALIGNMENTS = {
     "plain": AlignmentHeads(2, (2, 0)),
     "t5": AlignmentHeads(1, (0, 2)),
     "learned": AlignmentHeads(1, (0,), reads=True),
+    "rotary": AlignmentHeads(1, (1,)),
     "recurrent": AlignmentHeads(1, (1, 2)),
 }
 _LENGTHS = np.random.default_rng(5).integers(0, 5, 70)  # of the lists

@@ -20,6 +20,7 @@ POSITIONS = PositionConfig(layout="none")
 CHOICES: dict[str, dict[str, Any]] = VARIANTS | {
     "shipped": {},
     "silu": {"activation": "silu", "norm": "post", "final_norm": False},
+    "rotary halves": {"positions": PositionConfig(layout="rotary", offset=3), "qk_norm": "rms"},
     "rms, post-norm, scaled": {"layer_norm": "rms", "norm": "post", "embedding_norm": True, "positions": POSITIONS},
 }
 
