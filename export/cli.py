@@ -74,6 +74,13 @@ main.add_command(score)
     help="For pytorch and ctranslate2: the target tokenizer.  [default: --tokenizer]",
 )
 @click.option(
+    "--no-prose",
+    "is_prose",
+    flag_value=False,
+    default=True,
+    help="For codes, formulas and the like: servers neither cut nor search texts, nor mend translations.",
+)
+@click.option(
     "--positions",
     type=click.Choice(["marian"]),
     help="For transformers' Marian folders: as Marian computes them; transformers computes others.",
@@ -90,6 +97,7 @@ def convert(
     *,
     force: bool,
     is_all: bool,
+    is_prose: bool,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
@@ -119,7 +127,9 @@ def convert(
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            run(source, destination, kind, name or name_at_hub, precision, _say, options, check, changes, force=force)
+            named = name or name_at_hub
+            flags = {"force": force, "is_prose": is_prose}
+            run(source, destination, kind, named, precision, _say, options, check, changes, **flags)
         except (CheckpointError, BundleError) as error:
             return EXIT_BAD_CHECKPOINT, str(error)
         except (GraphError, VerificationError) as error:
@@ -151,7 +161,7 @@ def convert(
     sys.exit(next(filter(None, codes), 0))
 
 
-_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check")
+_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check", "is_prose")
 
 
 @main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])

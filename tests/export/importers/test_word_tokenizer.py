@@ -149,7 +149,7 @@ WORDS = dict(zip([*SPECIAL, "ein", "hund"], range(6), strict=True))
         ("vocab.json", {"config": 1, "word2idx": WORDS, "idx2word": {}}),
         *((name, content) for name in ("vocab.pkl", "vocab.pt") for content in (WORDS, Vocab(), NewVocab())),
         ("vocab.pkl", {"itos": list(WORDS), "stoi": WORDS}),
-        ("vocab.pkl", {**WORDS, **{index: word for word, index in WORDS.items()}}),
+        ("vocab.pkl", dict([*WORDS.items(), *((index, word) for word, index in WORDS.items())])),
         ("old.pth", Vocab()),
     ],
 )
