@@ -66,7 +66,7 @@ main.add_command(score)
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="For pytorch and ctranslate2: the source tokenizer, .model or, for pytorch, .json.",
+    help="For pytorch and ctranslate2: the source tokenizer, .model or, for pytorch, .json or a word list.",
 )
 @click.option(
     "--target-tokenizer",
