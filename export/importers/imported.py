@@ -88,6 +88,7 @@ class ImportedCheckpoint:
     any_to_any: tuple[Language, ...] = ()
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
+    is_prose: bool = True  # what callers will send
     notes: tuple[str, ...] = ()  # what whoever converts it should know
     changes: Mapping[str, Any] = field(default_factory=dict)  # what was changed at the user's wish, for people
     shortlist: Shortlist | None = None

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from export.architecture import ModelConfig
 from export.importers.assembly import assemble
-from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.state_dict.settings import Settings, read_settings
@@ -33,10 +33,14 @@ def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
     """Read the files that `options` name; every problem is added to `problems`."""
     problems += _language_problems(options)
     settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
-    source = _read("--tokenizer", options.tokenizer, read_vocabulary, problems)
+    words = settings.tokenizer if settings is not None else None
+    source = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words), problems)
     target = source
     if options.target_tokenizer is not None:
-        target = _read("--target-tokenizer", options.target_tokenizer, read_vocabulary, problems)
+        words = (settings.target_tokenizer if settings is not None else None) or words
+        target = _read(
+            "--target-tokenizer", options.target_tokenizer, lambda given: read_vocabulary(given, words), problems
+        )
     return Companions(options, settings, source, target)
 
 
@@ -60,9 +64,9 @@ def finish(
         if source is not None and target is not None:
             problems += _vocabulary_problems(settings, config, source, target)
     model = None if config is None or weights is None else assemble(config, weights, problems)
-    if problems or file is None or settings is None or source is None or model is None:
+    if problems or file is None or settings is None or source is None or target is None or model is None:
         raise CheckpointError(path, problems)
-    spec, tokenizer_files = _tokenizer(settings, model.config, options, source)
+    spec, tokenizer_files = _tokenizer(settings, model.config, source, target)
     return ImportedCheckpoint(
         name=settings.name or path.stem,
         model=model,
@@ -139,15 +143,14 @@ def _vocabulary_problems(
 
 
 def _tokenizer(
-    settings: Settings, config: ModelConfig, options: ImportOptions, vocabulary: Vocabulary
-) -> tuple[TokenizerSpec, dict[str, Path]]:
-    assert options.tokenizer is not None
-    names = [f"tokenizer{vocabulary.suffix}"]
-    if options.target_tokenizer is not None:
-        names = [f"source{vocabulary.suffix}", f"target{vocabulary.suffix}"]
-    paths = [path for path in (options.tokenizer, options.target_tokenizer) if path is not None]
+    settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
+) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
+    files = {f"tokenizer{source.suffix}": source.file}
+    if target is not source:
+        files = {f"source{source.suffix}": source.file, f"target{target.suffix}": target.file}
+    names = list(files)
     spec = TokenizerSpec(
-        kind=vocabulary.kind,
+        kind=source.kind,
         file=names[0],
         pad_id=config.pad_id,
         eos_id=config.eos_id,
@@ -157,7 +160,7 @@ def _tokenizer(
         source_eos_id=None if settings.source_eos_id == config.eos_id else settings.source_eos_id,
         adds_source_eos=settings.source_eos_id is not None,
     )
-    return spec, dict(zip(names, paths, strict=True))
+    return spec, files
 
 
 def _suppressed_ids(settings: Settings, config: ModelConfig) -> tuple[int, ...]:

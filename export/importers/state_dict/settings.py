@@ -3,16 +3,20 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
+from export.importers.parts import read_part
+from export.importers.word_tokenizer import WordOptions, read_options
 from service.domain.options import MAX_BEAM_SIZE
 
 # For each of these a wrong guess would go unnoticed.
 REQUIRED = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_prefix_ids", "source_eos_id")
+_TOKENIZERS = ("tokenizer", "target_tokenizer")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
@@ -63,6 +67,8 @@ class Settings:
     max_output_tokens: int | None = None
     beam_size: int = 1
     length_penalty: float = 1.0
+    tokenizer: WordOptions | None = None  # of word lists
+    target_tokenizer: WordOptions | None = None  # None: same as `tokenizer`
 
     def of_model(self) -> dict[str, Any]:
         """Return the keys of `ModelConfig`, with the padding id that rows of both sides are filled with."""
@@ -79,7 +85,8 @@ def read_settings(path: Path, problems: list[str]) -> Settings:
     """
     document = read_json(path)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
-    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - of_model - _CHECKS.keys())]
+    known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
+    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - known)]
     problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
     for name, (is_usable, expected) in _CHECKS.items():
@@ -89,4 +96,7 @@ def read_settings(path: Path, problems: list[str]) -> Settings:
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
+    for name in _TOKENIZERS:
+        if name in document:
+            chosen[name] = read_part(f"{path.name}: {name}", partial(read_options, document[name]), problems)
     return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)
