@@ -23,9 +23,9 @@ from tests.export.huggingface import checkpoints
 from tests.export.importers.ctranslate2.test_packages import packed, unpacked
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import opus, student
-from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.importers.state_dict import checkpoints as notebooks
 from tests.export.importers.state_dict.readings import Attention002, Choices
+from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.fuzz.bounded import Target
 from tests.fuzz.models import folder

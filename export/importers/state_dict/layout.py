@@ -200,7 +200,7 @@ def _line(theirs: str, value: Any, words: Mapping[str, Any]) -> Line:
     if not isinstance(ours, str):
         raise ValueError(f"{theirs} is {value!r}, expected our name, or a list of it and foldings")
     for key in [*_PLACEHOLDER.findall(theirs), *_PLACEHOLDER.findall(ours)]:
-        if key not in words and key not in _NUMBERS:
+        if not key.isidentifier() or (key not in words and key not in _NUMBERS):
             raise ValueError(f"{{{key}}} in {theirs} is neither {{layer}}, {{head}} nor in [words]")
     lacking = set(_PLACEHOLDER.findall(ours)) - set(_PLACEHOLDER.findall(theirs))
     if lacking or _PLACEHOLDER.sub("", theirs + ours).count("{"):

@@ -90,9 +90,10 @@ def _config(values: Mapping[str, Any], shown: Mapping[str, Any], problems: list[
 def _take_deviations(values: dict[str, Any], weights: dict[str, Tensor], origins: dict[str, str]) -> None:
     """Make norms with a gain for every component, outside whose root epsilon is, those of torch.nn."""
     gains = [name for name in weights if name.endswith(".gain")]
-    if not any(weights[name].numel() > 1 for name in gains):
+    epsilon = values["layer_norm_epsilon"]
+    if not any(weights[name].numel() > 1 for name in gains) or not isinstance(epsilon, (int, float)):
         return
-    values |= {"layer_norm": "vector", "layer_norm_epsilon": values["layer_norm_epsilon"] ** 2}
+    values |= {"layer_norm": "vector", "layer_norm_epsilon": epsilon * epsilon}
     for gain in gains:
         weight = f"{gain.removesuffix('gain')}weight"
         weights[weight], origins[weight] = of_deviation(weights.pop(gain)), origins[gain]

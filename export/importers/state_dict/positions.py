@@ -28,7 +28,10 @@ def largest_difference(table: Tensor, config: PositionConfig) -> float:
 
 def fits(table: Tensor, config: PositionConfig) -> bool:
     """Return whether a (P, d) buffer is the table of `config`, up to rounding."""
-    return largest_difference(table, config) <= TOLERANCE + TOLERANCE_PER_POSITION * table.shape[0]
+    return (
+        table.shape[1] % 2 == 0
+        and largest_difference(table, config) <= TOLERANCE + TOLERANCE_PER_POSITION * table.shape[0]
+    )
 
 
 def find_reading(tables: Iterable[Tensor]) -> PositionConfig | None:

@@ -29,7 +29,9 @@ def fold(
         if each.ours:
             groups.setdefault((each.ours, *each.line.foldings), []).append((each.head, name))
     problems += [
-        f"{name} holds NaN or infinite numbers" for name in found if not bool(torch.isfinite(tensors[name]).all())
+        f"{name} holds NaN or infinite numbers"
+        for name in found
+        if not bool(torch.isfinite(tensors[name].float()).all())
     ]
     weights, origins, factors = dict[str, Tensor](), dict[str, str](), dict[str, Tensor]()
     for (ours, *foldings), members in groups.items():
@@ -40,7 +42,7 @@ def fold(
         try:
             joined = torch.cat([_usable(tensors[name], ours) for name in names])
             parts = {ours: joined} if foldings == [SCALE] else dict(_applied(foldings, ours, joined, heads, chosen))
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # torch's own if heads differ in width
             problems.append(f"{names[0]} {error}")
             continue
         if foldings == [SCALE]:
@@ -51,6 +53,9 @@ def fold(
         weights |= parts
         origins |= dict.fromkeys(parts, names[0])
     for layer, factor in factors.items():
+        if (layer_weight := weights.get(f"{layer}.weight")) is None or len(layer_weight) != len(factor):
+            problems.append(f"a factor of {len(factor)} numbers does not fit {layer}")
+            continue
         scaled(weights, layer, factor)
     return weights, origins
 
@@ -82,4 +87,7 @@ def _usable(tensor: Tensor, ours: str) -> Tensor:
     if not tensor.is_floating_point() or tensor.numel() == 0:
         raise ValueError(f"holds {tensor.dtype} of shape {tuple(tensor.shape)}, expected floating-point numbers")
     is_table = ours.endswith(("positions", ".weight")) and "norm" not in ours
-    return of_rank(tensor, 2 if is_table else 1)
+    ranked = of_rank(tensor, rank := 2 if is_table else 1)
+    if ranked.dim() != rank:
+        raise ValueError(f"has shape {tuple(tensor.shape)}, expected are {rank} axes")
+    return ranked
