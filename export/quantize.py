@@ -14,7 +14,7 @@ from export.engine_decode import open_engine, recorded_attention
 from export.fidelity import verified_reading
 from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
-from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
+from export.quantization.agreement import FARTHER, LITTLE, POOR, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.stages import Stages
@@ -41,7 +41,7 @@ def write_int8(
     Before that, the model in float is compared with its reference: int8 is compared with what was read.
     """
     config, weights = checkpoint.model.config, checkpoint.model.weights
-    golden, random = list(golden_sentences(checkpoint, tokenizer)), list(random_sentences(checkpoint))
+    golden, random = list(golden_sentences(checkpoint, tokenizer, own_sentences)), list(random_sentences(checkpoint))
     verified = verified_reading(checkpoint, [*golden, *random], clock)
     shape = shape_of(config)
     graphs = Graphs(decoder_step=DECODER)
@@ -56,11 +56,13 @@ def write_int8(
     clock.done("write", "quantized weights")
     manifest = manifest_of(shape, graphs)
     copying = list(alignment_sentences(checkpoint, tokenizer))
-    judged = [*golden, *random, *own_sentences]
+    judged = [*golden, *random, *(each for each in own_sentences if each not in golden)]
     decoded = decode(directory, manifest, [*judged, *copying])
     clock.done("decode", f"{len(decoded)} sentences, with the engine")
     found = agreement(checkpoint, weights, decoded[: len(judged)])
     clock.done("verify", found.line())
+    if found.is_poor:
+        clock.done("warning", POOR)
     manifest = _with_golden(manifest, tokenizer, decoded[: len(golden)], found)
     translated = [_translated(each, manifest) for each in decoded[len(judged) :]]
     by_layer = cross_attention(config, weights, translated)
