@@ -43,7 +43,9 @@ main.add_command(score)
     help="float16 is for CUDA, int8 for the CPU.",
 )
 @click.option(
-    "--check", type=click.Path(path_type=Path), help="For int8: a text file, on whose lines it is compared, too."
+    "--check",
+    type=click.Path(path_type=Path),
+    help="For int8: a text file, on whose lines it is compared, too; without English, instead of our golden texts.",
 )
 @click.option(
     *("--set", "settings"),

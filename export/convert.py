@@ -45,8 +45,8 @@ def convert(
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
     CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
-    one: texts in the first language pair. With `force`, it may replace a bundle. Without `is_prose`, servers
-    neither cut nor search texts, nor mend translations.
+    one: texts in the first language pair, which replace the golden ones if the model reads no English. With `force`, it
+    may replace a bundle. Without `is_prose`, servers neither cut nor search texts, nor mend translations.
     """
     check_destination(destination, force=force)
     if destination.resolve().is_relative_to(source.resolve()):

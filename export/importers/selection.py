@@ -5,7 +5,7 @@ from pathlib import Path
 from export.importers.files import find
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.mistaken import foreign_folder, mistaken_folder, mistaken_path, refused_type
+from export.importers.mistaken import foreign_folder, mistaken_folder, mistaken_path, refused_type, unknown_settings
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.registry import KINDS, Kind, by_suffix
 
@@ -72,6 +72,8 @@ def _by_config(directory: Path) -> Kind:
         raise CheckpointError(directory, [f"{_CONFIG_NAME}: {error}"]) from error
     model_type = document.get("model_type")
     if model_type is None:
+        if not {"source_vocabulary_size", "d_model"} & document.keys():
+            raise CheckpointError(directory, [f"{_CONFIG_NAME}: {unknown_settings(document)}"])
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:

@@ -23,7 +23,7 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
     "fairseq, a pair": (
         {"checkpoint_best.pt": "PK", "dict.en.txt": "the 9\n", "dict.de.txt": "der 9\n", "bpecodes": ""},
         "it is a checkpoint of fairseq (checkpoint_best.pt, dict.de.txt)",
-        "take the folder for transformers",
+        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given",
     ),
     "LoRA": (
         {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
