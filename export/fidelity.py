@@ -81,6 +81,7 @@ def ask_reference(
         return None
     limit = max(sentence.max_output_tokens for sentence in sentences)
     rows = [Row(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in sentences]
+    beam_sizes = beam_sizes if checkpoint.reference_searches else beam_sizes[:1]
     with checkpoint.open_reference() as reference:
         greedy, *beams = (tuple(reference.generate(rows, beam_size, limit)) for beam_size in beam_sizes)
         return ReferenceOutputs(reference.name, tuple(sentences), greedy, sum(beams, ()), limit, reference.options)
@@ -182,22 +183,23 @@ def check_fidelity(
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)
+    wanted_of = {1: expected.greedy, BEAM_SIZE: expected.beams} if expected.beams else {1: expected.greedy}
     with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
-        greedy, beams = (
+        found = [
             [best.token_ids for best, *_ in engine.decode(rows, _options(generation, beam_size, limit))]
-            for beam_size in (1, BEAM_SIZE)
-        )
+            for beam_size in wanted_of
+        ]
     differing = [
         [each for each in zip(expected.sentences, given, wanted, strict=True) if each[1] != each[2]]
-        for given, wanted in ((greedy, expected.greedy), (beams, expected.beams))
+        for given, wanted in zip(found, wanted_of.values(), strict=True)
     ]
     checkpoint = dataclasses.replace(load(), generation=generation) if any(differing) else None
-    for check, differences in zip((_check_greedy_tie, _check_beam_tie), differing, strict=True):
+    for check, differences in zip((_check_greedy_tie, _check_beam_tie), differing, strict=False):
         for sentence, given, wanted in differences:
             assert checkpoint is not None
             check(checkpoint, sentence, given, wanted, expected)
-    num_greedy_ties, num_beam_ties = map(len, differing)
-    return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties)
+    num_greedy_ties, num_beam_ties = len(differing[0]), sum(map(len, differing[1:]))
+    return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties, max(wanted_of))
 
 
 def _options(generation: GenerationDefaults, beam_size: int, max_output_tokens: int) -> DecodingOptions:

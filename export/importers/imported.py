@@ -93,6 +93,7 @@ class ImportedCheckpoint:
     changes: Mapping[str, Any] = field(default_factory=dict)  # what was changed at the user's wish, for people
     shortlist: Shortlist | None = None
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
+    reference_searches: bool = True  # or translates greedily only
 
     def in_float32(self) -> "ImportedCheckpoint":
         return dataclasses.replace(self, model=self.model.in_float32())

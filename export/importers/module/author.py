@@ -32,7 +32,9 @@ class Author:
         try:
             found = self.call(self.module, source_ids, target_ids)
         except Exception as error:  # whatever the author's code raises
-            raise NotReadError(f"the model can't be called {how} ({type(error).__name__}: {error}); {advice}") from error
+            raise NotReadError(
+                f"the model can't be called {how} ({type(error).__name__}: {error}); {advice}"
+            ) from error
         if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
             shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             raise NotReadError(f"the model called {how} returns {shown}, expected (rows, tokens, vocabulary); {advice}")
@@ -94,10 +96,6 @@ class AuthorReference:
     def options(self) -> Mapping[str, float]:
         return {}
 
-    @property
-    def searches(self) -> bool:
-        return False
-
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """Return the greedy translations; `beam_size` is 1."""
@@ -119,4 +117,5 @@ class AuthorReference:
 
 @contextlib.contextmanager
 def open_author(reference: AuthorReference) -> Iterator[Reference]:
+    """Return a module that is there already, as references that are loaded are."""
     yield reference

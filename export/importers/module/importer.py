@@ -30,7 +30,9 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
 
     def rows(num_rows: int, lengths: tuple[int, int]) -> list[Tensor]:
         """Return ids of both sides, of usual tokens: masks may depend on others."""
-        usual = [torch.tensor([index for index in range(each.size) if index not in special]) for each in (source, target)]
+        usual = [
+            torch.tensor([index for index in range(each.size) if index not in special]) for each in (source, target)
+        ]
         return [
             each[torch.randint(len(each), (num_rows, length), generator=random)]
             for each, length in zip(usual, lengths, strict=True)

@@ -2,11 +2,13 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from export.architecture import PositionConfig
+from export.architecture.config import CosineExponent
 from export.architecture.positions import sinusoidal_table
 from export.importers.module.probing import NUM_TARGET
 from export.importers.module.structure import NotReadError
@@ -17,7 +19,7 @@ _NONE = PositionConfig(layout="none")
 _FORMULAS = [
     *(
         PositionConfig(base=base, cosine_exponent=exponent, offset=offset)
-        for base, exponent, offset in itertools.product((10000.0, 1000.0), ("paired", "unbracketed"), _OFFSETS)
+        for base, exponent, offset in itertools.product((10000.0, 1000.0), get_args(CosineExponent), _OFFSETS)
     ),
     *(
         PositionConfig(layout="halves", fairseq_exponent=is_fairseq, offset=offset)

@@ -62,6 +62,7 @@ class Probe:
         self.trace = trace
         self._random = torch.Generator().manual_seed(0)
         self._layouts: dict[int, _Layout] = {}
+        self._others: dict[int, _Layout] = {}  # as good as those that are taken first
 
     def length(self, number: int) -> int:
         """Return the number of tokens of the stack that a value is in."""
@@ -92,6 +93,12 @@ class Probe:
 
     def is_affine(self, first: int, last: int, zeros: Sequence[int] = ()) -> bool:
         """Return whether a part is one affine map of each token's vector."""
+        if self._is_affine(first, last, zeros):
+            return True
+        self._layouts |= {number: self._others[number] for number in (first, last) if number in self._others}
+        return bool({first, last} & self._others.keys()) and self._is_affine(first, last, zeros)
+
+    def _is_affine(self, first: int, last: int, zeros: Sequence[int]) -> bool:
         one, other = self.random(first), self.random(first)
         at_zero, at_one, at_other, at_sum = (
             self.apply(first, last, each, zeros) for each in (one * 0.0, one, other, one + other)
@@ -114,13 +121,14 @@ class Probe:
             columns.append(outputs[: width - start].float() - bias)
         return Affine(torch.cat(columns).T.contiguous(), bias)
 
-    def norm(self, first: int, last: int) -> Norm | None:
-        """Return the layer norm between two values, or `None` if it is none."""
+    def norm(self, first: int, last: int, num_parts: int = 1) -> Norm | None:
+        """Return the layer norm between two values, or that of their equal parts, or `None` if it is none."""
         if self.width(first) != self.width(last):
             return None
-        x = self.random(first)
+        given = self.random(first)
+        x = given.reshape(len(given), -1, self.width(first) // num_parts)
         large, small, smaller = (
-            self.apply(first, last, x * factor).flatten(2).float() for factor in (1.0, _SMALL, _SMALLER)
+            self.apply(first, last, given * factor).reshape(x.shape).float() for factor in (1.0, _SMALL, _SMALLER)
         )
         for is_rms in (True, False):
             centered = x if is_rms else x - x.mean(-1, keepdim=True)
@@ -145,11 +153,12 @@ class Probe:
         """Fit epsilon to outputs for small inputs, inside or outside the root, and the gain to it."""
         best: tuple[float, Norm] | None = None
         fitted = unit * gain
-        ratio = float(((found[1] - bias) * fitted).sum() / fitted.square().sum())
-        scale, size = (ratio**2, float(variance.mean())), (ratio, float(variance.sqrt().mean()))
-        for is_outside, (share, mean) in ((False, scale), (True, size)):
-            factor = _SMALL if is_outside else _SMALL**2
-            epsilon = _rounded(factor * mean * (1.0 - share) / max(share - factor, 1e-12))
+        ratio = ((found[1] - bias) * fitted).sum(-1, keepdim=True) / fitted.square().sum(-1, keepdim=True)
+        for is_outside in (False, True):
+            share, size, factor = ratio**2, variance, _SMALL**2
+            if is_outside:
+                share, size, factor = ratio, variance.sqrt(), _SMALL
+            epsilon = rounded(float((factor * size * (1.0 - share) / (share - factor).clamp(min=1e-12)).median()))
             divisors = [_divisor(variance * each**2, epsilon, is_outside) / each for each in (1.0, _SMALL, _SMALLER)]
             own = gain * (divisors[0] / variance.sqrt()).mean()
             errors = [
@@ -167,6 +176,14 @@ class Probe:
         found = self.apply(first, last, x).flatten(2)
         return next((name for name in get_args(Activation) if _close(ACTIVATIONS[name](x), found)), None)
 
+    def has_layout(self, number: int) -> bool:
+        """Return whether a value holds one vector for each token."""
+        try:
+            self.layout(number)
+        except ValueError:
+            return False
+        return True
+
     def layout(self, number: int) -> _Layout:
         """Return how a value holds tokens; raise `ValueError` if that is not to be seen from its shape."""
         if number not in self._layouts:
@@ -175,13 +192,13 @@ class Probe:
 
     def _layout(self, number: int) -> _Layout:
         shape, length = tuple(self.trace.values[number].shape), self.length(number)
+        sizes: tuple[int, ...] = (BATCH,)
         together = BATCH * length
         if together in shape:
             axis = shape.index(together)
             sizes = (BATCH, length) if self._is_first(number, axis, length) else (length, BATCH)
         elif BATCH in shape:
             axis = shape.index(BATCH)
-            sizes = (BATCH,)
         else:  # heads, or several parts, are beside the batch
             axis = next((each for each, size in enumerate(shape) if size % BATCH == 0 and size > 0), -1)
             if axis < 0:
@@ -189,14 +206,17 @@ class Probe:
             others = shape[axis] // BATCH
             sizes = (BATCH, others) if self._is_first(number, axis, others) else (others, BATCH)
         split = [*shape[:axis], *sizes, *shape[axis + 1 :]]
-        if length not in split:  # queries that share keys may be beside each other
-            axis = next((each for each, size in enumerate(split) if size % length == 0 and size > 0), -1)
-            split[axis : axis + 1] = [split[axis] // length, length]
-        if split.count(length) != 1 or split.count(BATCH) != 1:
-            raise ValueError(f"a value of shape {shape} has no axes of {BATCH} rows and {length} tokens, or several")
-        batch, tokens = split.index(BATCH), split.index(length)
-        others = [each for each in range(len(split)) if each not in (batch, tokens)]
-        return _Layout(shape, tuple(split), (batch, tokens, *others))
+        if length in split:
+            return _laid_out(shape, split, length)
+        # Queries that share keys are beside each other, before or behind the tokens.
+        several = next((place for place, size in enumerate(split) if size % length == 0 and size > 0), -1)
+        num = split[several] // length
+        before, behind = (
+            _laid_out(shape, [*split[:several], *sizes, *split[several + 1 :]], length)
+            for sizes in ((num, length), (length, num))
+        )
+        self._others[number] = behind
+        return before
 
     def _is_first(self, number: int, axis: int, others: int) -> bool:
         """Return whether the rows of the batch are the slower ones on an axis that has something else, too."""
@@ -213,6 +233,14 @@ class Probe:
         return trace.run_all(given)
 
 
+def _laid_out(shape: tuple[int, ...], split: list[int], length: int) -> _Layout:
+    if split.count(length) != 1 or split.count(BATCH) != 1:
+        raise ValueError(f"a value of shape {shape} has no axes of {BATCH} rows and {length} tokens, or several")
+    batch, tokens = split.index(BATCH), split.index(length)
+    others = [each for each in range(len(split)) if each not in (batch, tokens)]
+    return _Layout(shape, tuple(split), (batch, tokens, *others))
+
+
 def _close(one: Tensor, other: Tensor, tolerance: float = _TOLERANCE) -> bool:
     if one.shape != other.shape:
         return False
@@ -223,7 +251,7 @@ def _divisor(variance: Tensor, epsilon: float, is_outside: bool) -> Tensor:
     return variance.sqrt() + epsilon if is_outside else (variance + epsilon).sqrt()
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
     """Return a number with one digit, as people choose them, or what is as good as 0 here."""
     if number < 1e-11:
         return 1e-12

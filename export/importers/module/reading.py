@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.module.positions import Positions, find_positions
 from export.importers.module.probing import BATCH, Affine, Norm, Probe
+from export.importers.module.projections import find_projection
 from export.importers.module.structure import Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
 
@@ -49,7 +50,9 @@ class _Reading:
         first, *others = found.items()
         for place, value in others:
             if value != first[1]:
-                raise NotReadError(f"{name} is {first[1]} in {first[0]} and {value} in {place}; one is expected for all")
+                raise NotReadError(
+                    f"{name} is {first[1]} in {first[0]} and {value} in {place}; one is expected for all"
+                )
         return first[1]
 
     def affine(self, name: str, map_: Affine) -> None:
@@ -75,9 +78,10 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
 
 
 def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
-    probe = reading.probe
-    kinds = ("self_attention", "feed_forward") if stack.name == "encoder" else (
-        "self_attention", "cross_attention", "feed_forward"
+    kinds = (
+        ("self_attention", "feed_forward")
+        if stack.name == "encoder"
+        else ("self_attention", "cross_attention", "feed_forward")
     )
     for index, residual in enumerate(stack.residuals):
         layer, kind = divmod(index, len(kinds))
@@ -112,9 +116,7 @@ def _norm_after(
     if is_last:
         names.append(f"{stack.name}.final_norm")
     while not _is_same(probe, start, end):
-        fitting = [
-            (cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := _norm(probe, start, cut))
-        ]
+        fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := _norm(probe, start, cut))]
         if not fitting or not names:
             raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
         start, reading.norms[names.pop(0)] = fitting[-1]
@@ -149,50 +151,45 @@ def _output(reading: _Reading, stack: Stack) -> int:
 
 
 def _attention(reading: _Reading, residual: Residual, start: int, memory: int, name: str, place: str) -> None:
-    probe = reading.probe
-    heads = [_head(probe, core, start, memory, place) for core in residual.cores]
-    for part in ("query", "key", "value"):
-        maps = [getattr(head, part) for head in heads]
-        reading.affine(f"{name}.{part}", Affine(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps])))
-    reading.choose("num_heads", place, sum(head.num_heads for head in heads))
-    reading.choose("d_head", place, heads[0].size)
+    probe, cores = reading.probe, residual.cores
+    size = probe.tokens(cores[0].queries).shape[-1]
+    ends = [(core.queries, core.keys, core.values) for core in cores]
+    for part, first, lasts in zip(
+        ("query", "key", "value"), (start, memory, memory), zip(*ends, strict=True), strict=True
+    ):
+        heads = [find_projection(probe, first, last, size, f"the {part} of {place}") for last in lasts]
+        factor = heads[0].factor
+        if part == "query":
+            factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
+            num_heads = sum(len(head.map.bias) for head in heads) // size
+            reading.choose("num_heads", place, num_heads)
+        map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
+        norm = heads[0].norm
+        if norm is not None:
+            norm = replace(norm, gain=norm.gain * factor, bias=norm.bias * factor)
+            reading.norms[f"{name}.{part}_norm"] = norm
+        elif abs(factor - 1.0) > 1e-5:
+            map_ = Affine(map_.weight * factor, map_.bias * factor)
+        if part != "value":
+            reading.choose(
+                "qk_norm", f"the {part} of {place}", "none" if norm is None else "rms" if norm.is_rms else "layer"
+            )
+            if not residual.reads_memory:
+                reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
+        reading.affine(f"{name}.{part}", _repeated(map_, size, num_heads))
+    reading.choose("d_head", place, size)
     outputs = []
-    for core in residual.cores:
-        others = [other.heads for other in residual.cores if other is not core]
+    for core in cores:
+        others = [other.heads for other in cores if other is not core]
         if not probe.is_affine(core.heads, residual.branch, others):
             raise NotReadError(f"the output of {place} is not a dense layer's, nor the heads side by side")
         outputs.append(probe.affine(core.heads, residual.branch, others))
     reading.affine(f"{name}.output", Affine(torch.cat([each.weight for each in outputs], 1), outputs[0].bias))
 
 
-class _Head(NamedTuple):
-    num_heads: int
-    size: int
-    query: Affine
-    key: Affine
-    value: Affine
-
-
-def _head(probe: Probe, core: Core, start: int, memory: int, place: str) -> _Head:
-    maps = []
-    for what, first, last in (
-        ("queries", start, core.queries), ("keys", memory, core.keys), ("values", memory, core.values)
-    ):
-        if not probe.is_affine(first, last):
-            raise NotReadError(f"the {what} of {place} are not a dense layer's outputs, the same at all positions")
-        maps.append(probe.affine(first, last))
-    query, *others = maps
-    size = probe.tokens(core.queries).shape[-1]
-    num_heads, rows = len(query.bias) // size, len(others[0].bias)
-    factor = _score_factor(probe, core, place) * math.sqrt(size)
-    if abs(factor - 1.0) > 1e-5:
-        query = Affine(query.weight * factor, query.bias * factor)
-    key, value = (_repeated(each, size, len(query.bias) // rows) for each in others)
-    return _Head(num_heads, size, query, key, value)
-
-
-def _repeated(map_: Affine, size: int, times: int) -> Affine:
+def _repeated(map_: Affine, size: int, num_heads: int) -> Affine:
     """Return keys or values for each head, of which several share some (Ainslie et al. 2023, grouped queries)."""
+    times = num_heads * size // len(map_.bias)
     weight, bias = (each.unflatten(0, (-1, size)).repeat_interleave(times, 0).flatten(0, 1) for each in map_)
     return Affine(weight, bias)
 
@@ -217,7 +214,7 @@ def _score_factor(probe: Probe, core: Core, place: str) -> float:
 
 def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, place: str) -> None:
     probe, end = reading.probe, residual.branch
-    cuts = [cut for cut in probe.trace.region(start, end).cuts if _has_layout(probe, cut)]
+    cuts = [cut for cut in probe.trace.region(start, end).cuts if probe.has_layout(cut)]
     inner = next(cut for cut in cuts if probe.is_affine(cut, end))  # the first from which on there is a dense layer
     if inner == start:  # no activation at all: the widest value is the inner one
         inner = max(cuts, key=probe.width)
@@ -248,17 +245,9 @@ def _gated(probe: Probe, start: int, inner: int) -> list[tuple[int, int]]:
     for gate, other in (factors, factors[::-1]):
         if probe.is_affine(start, other):
             cuts = probe.trace.region(start, gate).cuts
-            fitting = [cut for cut in cuts[1:] if _has_layout(probe, cut) and probe.is_affine(start, cut)]
+            fitting = [cut for cut in cuts[1:] if probe.has_layout(cut) and probe.is_affine(start, cut)]
             return [(fitting[-1], gate), (other, other)] if fitting else []
     return []
-
-
-def _has_layout(probe: Probe, number: int) -> bool:
-    try:
-        probe.layout(number)
-    except ValueError:
-        return False
-    return True
 
 
 class _Table(NamedTuple):
@@ -306,7 +295,7 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
     weights[ENCODER_TABLE], weights[DECODER_TABLE] = rows
     shares = rows[0].shape == rows[1].shape and torch.equal(*rows)
     ties = rows[1].shape == weights[PROJECTION].shape and torch.allclose(rows[1], weights[PROJECTION], rtol=1e-5)
-    positions, lengths = _join_positions(weights, [table.positions for table in tables], width)
+    positions, lengths = _join_positions(weights, [table.positions for table in tables], reading.only("rotation"))
     kind, epsilon = _join_norms(reading, width)
     kept = {
         "attention_bias": _keeps_biases(weights, ".query", ".key", ".value"),
@@ -338,6 +327,7 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
         embedding_norm=reading.only("embedding_norm"),
         layer_norm_epsilon=epsilon,
         attention_bias=kept["attention_bias"],
+        qk_norm=reading.only("qk_norm"),
         attention_output="biased" if kept["output"] else "unbiased",
         scale_embeddings=scales == {True},
         share_embeddings=shares,
@@ -360,10 +350,14 @@ def _keeps_biases(weights: dict[str, Tensor], *layers: str) -> bool:
 
 
 def _join_positions(
-    weights: dict[str, Tensor], found: Sequence[Positions], width: int
+    weights: dict[str, Tensor], found: Sequence[Positions], rotation: PositionConfig | None
 ) -> tuple[PositionConfig, list[int]]:
     """Return the positions of both sides: a formula if one is both's, or else tables of learned ones."""
     lengths = [len(each.table) for each in found]
+    if rotation is not None:
+        if any(each.table.any() for each in found):
+            raise NotReadError("self-attention rotates queries and keys, and embeddings have positions, too")
+        return rotation, lengths
     if all(each.formula == found[0].formula and each.formula is not None for each in found):
         return found[0].formula or PositionConfig(), lengths
     for side, each in zip(("encoder", "decoder"), found, strict=True):
@@ -377,11 +371,15 @@ def _join_norms(reading: _Reading, width: int) -> tuple[LayerNormKind, float]:
     One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
     the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by.
     """
-    norms = reading.norms
-    for name, norm in norms.items():
-        reading.choose("layer norms' mean", name, not norm.is_rms)
+    for name, norm in reading.norms.items():
         reading.choose("layer norms' epsilon", name, (norm.epsilon, norm.is_outside))
     epsilon, is_outside = reading.only("layer norms' epsilon")
+    of_heads = {name: norm for name, norm in reading.norms.items() if name.endswith(("query_norm", "key_norm"))}
+    reading.weights |= {f"{name}.weight": norm.gain for name, norm in of_heads.items()}
+    reading.weights |= {f"{name}.bias": norm.bias for name, norm in of_heads.items() if not norm.is_rms}
+    norms = {name: norm for name, norm in reading.norms.items() if name not in of_heads}
+    for name, norm in norms.items():
+        reading.choose("layer norms' mean", name, not norm.is_rms)
     if not reading.only("layer norms' mean"):
         reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
         return "rms", epsilon**2 if is_outside else epsilon

@@ -1,6 +1,6 @@
 """The structure of a traced module: its stacks, their residual connections, and the attentions and norms in these."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export.importers.module.trace import Trace
@@ -48,9 +48,9 @@ class Stack:
 
     def place(self, index: int) -> str:
         """Return what people call a residual connection."""
-        kinds = ("self-attention", "feed-forward layer")
-        if self.name == "decoder":
-            kinds = ("self-attention", "cross-attention", "feed-forward layer")
+        kinds = ["self-attention", "cross-attention", "feed-forward layer"]
+        if self.name == "encoder":
+            kinds.remove("cross-attention")
         layer, kind = divmod(index, len(kinds))
         return f"{self.name} layer {layer}'s {kinds[kind]}"
 
@@ -75,7 +75,22 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
 
 def same_as(trace: Trace, number: int) -> int:
     """Return the value that a value only holds in other axes or another copy."""
-    views = ("view", "_unsafe_view", "transpose", "permute", "clone", "t", "unsqueeze", "squeeze", "expand", "alias", "detach", "_to_copy", "native_dropout", "slice")
+    views = (
+        "view",
+        "_unsafe_view",
+        "transpose",
+        "permute",
+        "clone",
+        "t",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "alias",
+        "detach",
+        "_to_copy",
+        "native_dropout",
+        "slice",
+    )
     while True:
         operation = trace.producers[number]
         if operation.name not in views or len(operation.inputs) != 1:
@@ -86,10 +101,11 @@ def same_as(trace: Trace, number: int) -> int:
 def _embedded(trace: Trace, side: str) -> int:
     """Return the first value with a vector for each token of a side."""
     ids = trace.sources if side == "source" else trace.targets
-    for number in range(len(trace.values)):
-        if trace.dependent[number] == {ids} and trace.producers[number].name in ("embedding", "index", "index_select"):
-            if trace.values[number].is_floating_point():
-                return number
+    tables = ("embedding", "index", "index_select")
+    for number, value in enumerate(trace.values):
+        is_vector = trace.producers[number].name in tables and value.is_floating_point()
+        if is_vector and trace.dependent[number] == {ids}:
+            return number
     raise NotReadError(f"no table of embeddings is read with the {side}'s token ids")
 
 

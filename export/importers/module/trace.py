@@ -1,7 +1,7 @@
 """One run of a module as a graph of values, of which any part can be run again on other values."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,7 +36,7 @@ class Operation:
 
 class _Recorder(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Operation] = []
         self.values: list[Tensor] = []
         self._numbers: dict[int, int] = {}  # of computed values, by the identities of tensors, which stay alive
@@ -80,12 +80,12 @@ class Trace:
         def run(source_ids: Tensor, target_ids: Tensor) -> Tensor:
             return logits(source_ids.clone(), target_ids.clone()).clone()
 
-        with sdpa_kernel(SDPBackend.MATH), _without_gradients(), _Recorder() as recorder:
+        with _plainly(), _Recorder() as recorder:
             functionalize(run)(source_ids, target_ids)
         sources, targets, *_ = (each.outputs[0] for each in recorder.operations if each.name == "clone")
         trace = cls(recorder.operations, recorder.values, sources, targets, len(recorder.values) - 1)
         changed = source_ids.roll(1, 1), target_ids.roll(1, 1)
-        with sdpa_kernel(SDPBackend.MATH):
+        with _plainly():
             expected = logits(*changed)
         found = trace.run({sources: changed[0], targets: changed[1]}, trace.logits)
         if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
@@ -153,6 +153,16 @@ class Trace:
         return known
 
 
-def _without_gradients() -> AbstractContextManager[Any]:
-    """Have tensors ignore `requires_grad_`, which many call on positions, and functionalization refuses."""
-    return patch.object(Tensor, "requires_grad_", lambda tensor, requires_grad=True: tensor)
+@contextlib.contextmanager
+def _plainly() -> Iterator[None]:
+    """Have attention computed by products and softmax, which is one operation on fast paths.
+
+    Tensors ignore `requires_grad_`, which many call on positions, and functionalization refuses.
+    """
+    is_fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), patch.object(Tensor, "requires_grad_", lambda tensor, _=True: tensor):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(is_fast)

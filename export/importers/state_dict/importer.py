@@ -52,4 +52,4 @@ def _by_module(
         return finish(path, file, companions, None, None, problems)
     checkpoint = finish(path, file, companions, model.config, model.weights, problems)
     reference = AuthorReference(author, model.config.decoder_start_id, model.config.eos_id, checkpoint.suppressed_ids)
-    return replace(checkpoint, open_reference=partial(open_author, reference))
+    return replace(checkpoint, open_reference=partial(open_author, reference), reference_searches=False)
