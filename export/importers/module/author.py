@@ -32,9 +32,7 @@ class Author:
         try:
             found = self.call(self.module, source_ids, target_ids)
         except Exception as error:  # whatever the author's code raises
-            raise NotReadError(
-                f"the model can't be called {how} ({type(error).__name__}: {error}); {advice}"
-            ) from error
+            raise NotReadError(f"the model can't be called {how} ({_line(error)}); {advice}") from error
         if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
             shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             raise NotReadError(f"the model called {how} returns {shown}, expected (rows, tokens, vocabulary); {advice}")
@@ -58,16 +56,19 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
         try:
             specification.loader.exec_module(code)
             module = getattr(code, name)()
-        except Exception as error:
-            raise NotReadError(f"{like} can't build the model ({type(error).__name__}: {error})") from error
+        except (Exception, SystemExit) as error:  # such as argparse's
+            raise NotReadError(f"{like} can't build the model ({_line(error)})") from error
     if not isinstance(module, nn.Module):
         raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module")
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        first = " ".join(str(error).split())[:300]
-        raise NotReadError(f"the weights are not those of the model that {like} builds ({first})") from error
+        raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
     return Author(module.float().eval(), getattr(code, _LOGITS, lambda model, *ids: model(*ids)))
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 @contextlib.contextmanager

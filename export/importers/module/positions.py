@@ -39,8 +39,8 @@ class Positions:
 def find_positions(trace: Trace, added: Tensor, most: int) -> Positions:
     """Return the positions of which the first ones are `added` (L, d): at most `most`."""
     width = added.shape[1]
-    if float(added.abs().max()) < 1e-6:
-        return Positions(torch.zeros(most, width), _NONE)
+    if float((added - added[0]).abs().max()) < 1e-6:  # nothing, or a bias behind embeddings
+        return Positions(added[:1].repeat(most, 1), None if float(added.abs().max()) > 1e-6 else _NONE)
     stored = next((table for each in _constants(trace) if (table := _continued(each, added)) is not None), None)
     for formula in _FORMULAS if width % 2 == 0 else ():
         table = torch.from_numpy(sinusoidal_table(most, width, formula))
@@ -60,16 +60,21 @@ def _constants(trace: Trace) -> list[Tensor]:
 
 
 def _continued(table: Tensor, added: Tensor) -> Tensor | None:
-    """Return rows of a table, times a factor, if the first ones are those `added`."""
+    """Return rows of a table, times a factor and plus a vector (a bias behind embeddings), if the first are `added`."""
     length, width = added.shape
     if table.numel() <= NUM_TARGET * width or table.shape[-1] != width:  # shorter ones were computed for this run
         return None
     rows = table.detach().float().reshape(-1, width)
+    close, moved = 1e-5 * float(added.abs().max()), added - added.mean(0)
     for offset in _OFFSETS:
         begin = rows[offset : offset + length]
-        if begin.shape != added.shape or not begin.any():
+        changes = begin - begin.mean(0)
+        if begin.shape != added.shape or not changes.any():
             return None
-        factor = (begin * added).sum() / begin.square().sum()
-        if torch.allclose(begin * factor, added, rtol=1e-4, atol=1e-5 * float(added.abs().max())):
-            return rows[offset:] * (1.0 if abs(factor - 1.0) < 1e-5 else factor)
+        factor = (changes * moved).sum() / changes.square().sum()
+        if abs(factor - 1.0) < 1e-5:
+            factor = torch.ones(())
+        constant = (added - begin * factor).mean(0)
+        if torch.allclose(begin * factor + constant, added, rtol=1e-4, atol=close):
+            return rows[offset:] * factor + (constant if constant.abs().max() > close else 0.0)
     return None

@@ -52,11 +52,13 @@ def _rotation(probe: Probe, first: int, last: int, size: int, what: str) -> tupl
         return None, factor
     places = torch.arange(x.shape[1])
     for pairs, rotary_size in itertools.product(get_args(RotaryPairs), (size, size // 2, size // 4)):
+        if rotary_size < 4 or rotary_size % 2:
+            continue
         config = PositionConfig(layout="rotary", rotary_pairs=pairs, rotary_size=rotary_size)
         order = torch.from_numpy(rotary_order(size, rotary_size, config))
         before, after = (torch.complex(*each[..., order[:rotary_size]].float().chunk(2, -1)) for each in (x, y))
         turns = (after * before.conj()).mean((0, 2)) / before.abs().square().mean((0, 2)) / factor  # (L, pairs)
-        if rotary_size < 4 or not torch.equal(order[rotary_size:], torch.arange(rotary_size, size)):
+        if not torch.equal(order[rotary_size:], torch.arange(rotary_size, size)):
             continue
         base = rounded(float(turns[1, 1].angle()) ** (-rotary_size / 2)) if turns[1, 1].angle() > 0 else 1.0
         angles = places[:, None] * base ** (-2 * torch.arange(rotary_size // 2) / rotary_size)

@@ -162,7 +162,10 @@ def _plainly() -> Iterator[None]:
     is_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH), patch.object(Tensor, "requires_grad_", lambda tensor, _=True: tensor):
+        with (
+            sdpa_kernel(SDPBackend.MATH),
+            patch.object(Tensor, "requires_grad_", lambda tensor, requires_grad=True: tensor),
+        ):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(is_fast)
