@@ -15,7 +15,16 @@ from export.engine_decode import greedy_options, open_engine
 from export.graphs.execution import Floats, GraphPair, decode_cached
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
-from tests.export.importers.state_dict.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
+from tests.export.importers.state_dict.checkpoints import (
+    NEVER,
+    SIZES,
+    TARGET_IDS,
+    Notebook,
+    Renames,
+    make,
+    random_sources,
+    renamed,
+)
 from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
@@ -45,14 +54,18 @@ DOCUMENTS = {
     "002": lambda: make(Choices(lambda: Attention002(WIDTH, 2), base=1000.0), SMALLEST, seed=2),
     "003": lambda: make(Choices(lambda: Attention003(WIDTH, 2), base=10000.0), SMALLEST, seed=9),
     "004": lambda: make(
-        Choices(lambda: Attention004(WIDTH, 2), lambda: nn.LayerNorm(WIDTH), is_numbered=True, base=10000.0),
+        Choices(lambda: Attention004(WIDTH, 2), lambda: nn.LayerNorm(WIDTH), base=10000.0),
         SMALLEST,
         seed=2,
         score_scale="model",
     ),
 }
-
-
+NAMES_OF_004: Renames = (
+    ("self_attention", "attention"),
+    *((rf"(skip_connections|residual_connection).{each}.normalize", f"norm_{each + 1}") for each in range(3)),
+    ("feed_forward_(block|layers).linear_layer1", "ff.0"),
+    ("feed_forward_(block|layers).linear_layer2", "ff.2"),
+)
 WITH_JSON = ("003", "004")  # tokenizers; the others have SentencePiece's
 # Tracing takes seconds. Importing is tested with the attention of each document (test_options.py).
 CONVERTED = (
@@ -74,7 +87,10 @@ def convert_document(
     def run(document: str) -> tuple[Notebook, Path, Manifest]:
         directory = tmp_path_factory.mktemp(document)
         files = json_tokenizers if document in WITH_JSON else tokenizers
-        notebook = DOCUMENTS[document]().write(directory / "saved", files)
+        renames = NAMES_OF_004 if document == "004" else ()
+        notebook = DOCUMENTS[document]().write(
+            directory / "saved", files, lambda weights, path: torch.save(renamed(weights, renames), path)
+        )
         bundle = directory / "bundle"
         return notebook, bundle, convert(notebook.path, bundle, "pytorch", options=notebook.options)
 

@@ -1,6 +1,5 @@
 """Each choice on its own: the imported model gives the logits of a reading that makes the same choice."""
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,8 +36,7 @@ def separate() -> nn.Module:
 class ByWidth(Attention002):
     """Scores divided by the root of the model's width."""
 
-    def scale(self) -> float:
-        return math.sqrt(WIDTH)
+    scale = Attention004.scale
 
 
 PLAIN = Choices(separate)
@@ -75,6 +73,7 @@ OPTIONS: dict[str, Callable[[], Notebook]] = {
         replace(PLAIN, has_brackets=False), positions={"base": 1000, "cosine_exponent": "unbracketed"}
     ),
     "positions said only": lambda: make(replace(PLAIN, has_tables=False), positions={"base": 1000}),
+    "positions learned": lambda: make(replace(PLAIN, base=3.0), positions={"layout": "learned"}),
     "embeddings as they are": lambda: make(replace(PLAIN, scale_embeddings=False), scale_embeddings=False),
     "tied projection": lambda: make(replace(PLAIN, is_tied=True)),
     "tied projection without bias": lambda: make(replace(PLAIN, is_tied=True, projection_bias=False)),
@@ -214,12 +213,15 @@ def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path]
 def test_one_tokenizer_for_both_sides(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     source, _ = tokenizers
     sizes = replace(SIZES, target_vocabulary_size=SIZES.source_vocabulary_size)
-    same = {"pad_id": 0, "unk_id": 1, "decoder_start_id": 2, "eos_id": 3}
-    notebook = make(PLAIN, sizes, **same).write(tmp_path / "saved", (source, source))
+    notebook = make(PLAIN, sizes)
+    for name in ("pad_id", "unk_id", "eos_id"):
+        del notebook.said[name]  # the tokenizer says them
+    notebook = notebook.write(tmp_path / "saved", (source, source))
     imported = import_state_dict(notebook.path, replace(notebook.options, target_tokenizer=None))
     assert imported.tokenizer.files == ("tokenizer.model",)
     assert imported.tokenizer_files == {"tokenizer.model": source}
     assert imported.tokenizer.source_eos_id is None
+    assert [getattr(imported.model.config, name) for name in ("pad_id", "unk_id", "eos_id")] == [0, 1, 3]
 
 
 def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:

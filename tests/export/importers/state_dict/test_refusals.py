@@ -123,6 +123,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         ({"suppressed_ids": [100]}, "suppressed_ids 100 is outside the vocabulary of 100"),
         ({"pad_id": 120}, "pad_id 120 is outside the vocabulary of 100"),
         ({"decoder_start_id": 100}, "decoder_start_id 100 is outside the vocabulary of 100"),
+        ({"decoder_start_id": "left out"}, "--config: decoder_start_id is missing, which the tokenizer does not say"),
         ({"max_source_tokens": 65}, "max_source_tokens is 65, the model has 64 positions"),
         ({"d_model": "16"}, "d_model is '16', allowed is a number from 1"),
         ({"beam_size": 99}, "beam_size is 99, expected a number from 1 to 8"),
