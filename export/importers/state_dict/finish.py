@@ -41,6 +41,8 @@ def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
         target = _read(
             "--target-tokenizer", options.target_tokenizer, lambda given: read_vocabulary(given, words), problems
         )
+    if settings is not None and target is not None:
+        settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
 
 

@@ -1,26 +1,25 @@
 """Turns a state dict into our configuration and weights by a layout of names, or lists what does not fit."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from export.architecture import ModelConfig, PositionConfig
+from export.architecture import ModelConfig
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION, projection_table, target_table
-from export.architecture.positions import sinusoidal_table
 from export.architecture.stored import weight_shapes
 from export.importers.state_dict.foldings import of_deviation, same
 from export.importers.state_dict.layout import Found, Layout
-from export.importers.state_dict.positions import describe, find_reading, fits, largest_difference
+from export.importers.state_dict.positions import LEARNED, POSITIONS, read_positions, settle_positions
 from export.importers.state_dict.settings import Settings
-from export.importers.state_dict.shown import LEARNED, POSITIONS, choices, positions, sizes
 from export.importers.state_dict.weights import fold, read_heads, sides
 
 EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
 # What no name and no shape shows, or not always, and for which a wrong guess would go unnoticed.
 ASKED = ("norm", "activation", "score_scale", "scale_embeddings", "max_source_positions", "max_target_positions")
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,15 @@ def build_model(
         problems.append(f"{lacking} is missing")
         return Built()
     weights, origins = fold(tensors, found, heads, settings.attention, problems)
-    shown = choices(weights) | sizes(weights, heads.number)
+    sizes = _sizes(weights, heads.number)
+    shown = _choices(weights) | sizes
     problems += [
         f"--config: {name} is {said[name]!r}, the weights show {value}"
-        for name, value in sizes(weights, heads.number).items()
+        for name, value in sizes.items()
         if said.get(name, value) != value
     ]
     values = {**layout.config, **shown, **said}
-    values["positions"] = positions(values.get("positions"), weights, origins, problems)
+    values["positions"] = read_positions(values.get("positions"), weights, origins, problems)
     values.setdefault("layer_norm_epsilon", EPSILONS.get(str(values["layer_norm"]), EPSILONS["vector"]))
     if values["layer_norm"] == "scalar" and "layer_norm" not in said:
         _take_deviations(values, weights, origins)
@@ -61,7 +61,7 @@ def build_model(
     if config is None:
         return Built()
     problems += [f"{name} is unexpected" for name in sorted(tensors.keys() - found.keys())]
-    config = _with_positions(config, weights, origins, problems)
+    settle_positions(config, weights, origins, problems)
     _share(config, weights, origins, problems)
     for name, shape in weight_shapes(config).items():
         if name not in weights:
@@ -72,6 +72,58 @@ def build_model(
     taken = [f"{name} {layout.config[name]}" for name in layout.config if name not in said and name not in shown]
     notes = [f"names are those of {layout.about}, and so is what they don't show: {', '.join(taken)}"] if taken else []
     return Built(config, None if len(problems) > found_before else weights, tuple(notes))
+
+
+def _choices(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the choices in which models have other names, or the same weight twice."""
+
+    def has(end: str) -> bool:
+        return any(name.endswith(end) for name in weights)
+
+    table = weights.get(DECODER_TABLE, weights.get(ENCODER_TABLE))
+    is_tied = table is not None and PROJECTION in weights and same(weights[PROJECTION], table)
+    source = weights.get(ENCODER_TABLE)
+    is_shared = source is not None and DECODER_TABLE in weights and same(source, weights[DECODER_TABLE])
+    return {
+        "attention_bias": has("attention.query.bias"),
+        "attention_output": ("biased" if has("attention.output.bias") else "unbiased")
+        if has("attention.output.weight")
+        else "none",
+        "gated": has("feed_forward.gate.weight"),
+        "feed_forward_bias": has("feed_forward.inner.bias"),
+        "layer_norm": "scalar" if has("norm.gain") else "vector" if has("norm.bias") else "rms",
+        "final_norm": has("final_norm.gain") or has("final_norm.weight"),
+        "embedding_norm": has("embedding.norm.gain") or has("embedding.norm.weight"),
+        "projection_bias": "projection.bias" in weights,
+        "tie_projection": is_tied,
+        "share_embeddings": is_shared,
+    }
+
+
+def _sizes(weights: Mapping[str, Tensor], num_heads: int) -> dict[str, int]:
+    """Return the sizes in shapes and in numbers of layers; what is missing or of no use is left out."""
+    shown = {"num_heads": num_heads}
+    source = weights.get(ENCODER_TABLE)
+    target = weights.get(DECODER_TABLE, weights.get(PROJECTION, source))
+    if source is not None and target is not None:
+        shown |= {"d_model": source.shape[1], "source_vocabulary_size": source.shape[0]}
+        shown["target_vocabulary_size"] = target.shape[0]
+    layers = [match for name in weights if (match := _LAYER.match(name))]
+    for side in ("encoder", "decoder"):
+        shown[f"num_{side}_layers"] = 1 + max((int(each[2]) for each in layers if each[1] == side), default=0)
+    inner = [weights.get(f"{side}.layers.0.feed_forward.inner.weight") for side in ("encoder", "decoder")]
+    if inner[0] is not None:
+        shown["d_ff"] = inner[0].shape[0]
+        if inner[1] is not None and inner[1].shape[0] != shown["d_ff"]:
+            shown["decoder_d_ff"] = inner[1].shape[0]
+    query = weights.get("encoder.layers.0.self_attention.query.weight")
+    if query is not None and query.shape[0] != shown.get("d_model") and query.shape[0] % num_heads == 0:
+        shown["d_head"] = query.shape[0] // num_heads
+    for side in POSITIONS:
+        table = weights.get(POSITIONS[side], weights.get(LEARNED[side]))
+        if table is not None:
+            shown[f"max_{side}_positions"] = table.shape[0]
+    return shown
 
 
 def _config(values: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:
@@ -97,34 +149,6 @@ def _take_deviations(values: dict[str, Any], weights: dict[str, Tensor], origins
     for gain in gains:
         weight = f"{gain.removesuffix('gain')}weight"
         weights[weight], origins[weight] = of_deviation(weights.pop(gain)), origins[gain]
-
-
-def _with_positions(
-    config: ModelConfig, weights: dict[str, Tensor], origins: dict[str, str], problems: list[str]
-) -> ModelConfig:
-    """Check tables against the configuration's positions; what is no sinusoid any more becomes a learned table."""
-    learned = dict[str, Tensor]()
-    sinusoids = config.positions
-    for side, name in POSITIONS.items():
-        number = config.max_source_positions if side == "source" else config.max_target_positions
-        table, factor = weights.pop(name, None), weights.pop(f"{name}_factor", None)
-        origins[LEARNED[side]] = origins.get(name, "")
-        if table is not None and not sinusoids.is_sinusoidal:
-            learned[LEARNED[side]] = table
-        elif table is not None and table.shape[1] == config.d_model and not fits(table, sinusoids):
-            problems.append(_other_table(origins[name], table, sinusoids))
-        if factor is not None:
-            learned[LEARNED[side]] = factor * torch.from_numpy(sinusoidal_table(number, config.d_model, sinusoids))
-    if sinusoids.layout != "none":
-        weights |= learned
-    return replace(config, positions=PositionConfig("learned")) if learned else config
-
-
-def _other_table(name: str, table: Tensor, config: PositionConfig) -> str:
-    difference = largest_difference(table, config)
-    reading = find_reading([table])
-    found = "no reading of the documents" if reading is None else describe(reading)
-    return f"{name} differs from positions in --config ({describe(config)}) by {difference:.2g}; it fits {found}"
 
 
 def _share(config: ModelConfig, weights: dict[str, Tensor], origins: Mapping[str, str], problems: list[str]) -> None:

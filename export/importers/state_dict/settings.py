@@ -1,7 +1,7 @@
 """The `--config` of a bare state dict: a JSON object with everything its weights leave open."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,9 @@ from export.importers.parts import read_part
 from export.importers.word_tokenizer import WordOptions, read_options
 from service.domain.options import MAX_BEAM_SIZE
 
-# For each of these a wrong guess would go unnoticed.
-REQUIRED = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_prefix_ids", "source_eos_id")
+# For each of these a wrong guess would go unnoticed; the target's vocabulary may say `TARGET_IDS` itself.
+REQUIRED = ("source_prefix_ids", "source_eos_id")
+TARGET_IDS = ("pad_id", "eos_id", "unk_id", "decoder_start_id")
 _TOKENIZERS = ("tokenizer", "target_tokenizer")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
@@ -76,6 +77,14 @@ class Settings:
         if self.source_pad_id is not None and isinstance(said.get("pad_id"), int):
             said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # masked; the smaller one is in both vocabularies
         return said
+
+    def with_ids(self, known: Mapping[str, int], problems: list[str]) -> "Settings":
+        """Return it with ids that it leaves to the target's vocabulary; what neither says is added to `problems`."""
+        model = {**{name: known[name] for name in TARGET_IDS if name in known}, **self.model}
+        problems += [
+            f"--config: {name} is missing, which the tokenizer does not say" for name in TARGET_IDS if name not in model
+        ]
+        return dataclasses.replace(self, model=model)
 
 
 def read_settings(path: Path, problems: list[str]) -> Settings:

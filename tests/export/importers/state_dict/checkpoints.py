@@ -1,6 +1,7 @@
 """Small models of the documents with random weights, in the files that a user would have."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,9 @@ HINDI = (
     "कल से बारिश हो रही है।",
     "क्या आप मेरी चाबियाँ खोजने में मदद कर सकते हैं?",
 )
+
+
+Renames = tuple[tuple[str, str], ...]
 
 
 @dataclass
@@ -86,7 +90,14 @@ def randomize(model: Transformer002, seed: int) -> None:
             parameter.copy_(noise)
         else:
             parameter.copy_((1.0 if "attention" in name else 0.5) * noise * parameter.shape[-1] ** -0.5)
-    model.projection_layer.linear_layer.weight[TARGET_IDS["eos_id"]] *= 2.5
+    model.get_parameter("projection_layer.linear_layer.weight")[TARGET_IDS["eos_id"]] *= 2.5
+
+
+def renamed(weights: dict[str, torch.Tensor], renames: Renames) -> dict[str, torch.Tensor]:
+    """Return the weights by the names that patterns and their replacements give, one after the other."""
+    for pattern, replacement in renames:
+        weights = {re.sub(pattern, replacement, name): value for name, value in weights.items()}
+    return weights
 
 
 def train_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, Any]) -> Path:

@@ -103,32 +103,17 @@ class Attention003(nn.Module):
         return torch.matmul(self.W_c, torch.cat(outputs, dim=1)).transpose(1, 2)
 
 
-class Attention004(nn.Module):
-    """No biases except the last; heads folded into the batch; scores divided by the root of the full width."""
+class Attention004(Attention000):
+    """No biases except the last; scores divided by the root of the full width. Folding heads into the batch, as the
+    document does, is the same sum."""
+
+    names = ("to_queries", "to_keys", "to_values", "unify_heads")
 
     def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.to_keys = nn.Linear(width, width, bias=False)
-        self.to_queries = nn.Linear(width, width, bias=False)
-        self.to_values = nn.Linear(width, width, bias=False)
-        self.unify_heads = nn.Linear(width, width)
+        super().__init__(width, heads, bias=False)
 
-    def fold(self, x: Tensor) -> Tensor:
-        batch, length, width = x.shape
-        heads = x.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-        return heads.contiguous().view(batch * self.heads, length, width // self.heads)
-
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-        batch, length, width = x.shape
-        keys, queries, values = (
-            self.fold(layer(y)) for layer, y in ((self.to_keys, memory), (self.to_queries, x), (self.to_values, memory))
-        )
-        dot = torch.bmm(queries, keys.transpose(1, 2)) / (width**0.5)
-        dot = dot.masked_fill(mask.expand(batch, self.heads, length, -1).flatten(0, 1) == 0, HIDDEN)
-        out = torch.bmm(torch.softmax(dot, dim=2), values).view(batch, self.heads, length, width // self.heads)
-        unified: Tensor = self.unify_heads(out.transpose(1, 2).contiguous().view(batch, length, width))
-        return unified
+    def scale(self) -> float:
+        return math.sqrt(self.heads * self.d_head)
 
 
 class ScalarNorm(nn.Module):
@@ -152,7 +137,6 @@ class Choices:
     attention: Callable[[], nn.Module]
     norm: Callable[[], nn.Module] = ScalarNorm
     activation: Callable[[Tensor], Tensor] = torch.relu
-    is_numbered: bool = False  # the block of 004
     pre_norm: bool = False
     final_norm: bool = True
     scale_embeddings: bool = True
@@ -188,63 +172,31 @@ class Residual(nn.Module):
         return output
 
 
-class EncoderBlock(nn.Module):
-    def __init__(self, width: int, inner: int, choices: Choices) -> None:
+class Block(nn.Module):
+    """A layer of an encoder, or of a decoder if there is memory; 004 has the same, post-norm, by other names."""
+
+    def __init__(self, width: int, inner: int, choices: Choices, feed_forward: str, residual: str) -> None:
         super().__init__()
+        self.feed_forward, self.residual = feed_forward, residual
         self.self_attention = choices.attention()
-        self.feed_forward_block = FeedForward(width, inner, choices.activation)
-        self.skip_connections = nn.ModuleList(Residual(choices) for _ in range(2))
+        if is_decoder := residual == DECODER_NAMES[1]:
+            self.cross_attention = choices.attention()
+        self.add_module(feed_forward, FeedForward(width, inner, choices.activation))
+        self.add_module(residual, nn.ModuleList(Residual(choices) for _ in range(2 + is_decoder)))
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.skip_connections[0](x, lambda y: self.self_attention(y, y, mask))
-        output: Tensor = self.skip_connections[1](x, self.feed_forward_block)
+    def forward(
+        self, x: Tensor, mask: Tensor, memory: Tensor | None = None, source_mask: Tensor | None = None
+    ) -> Tensor:
+        first, *second, last = self.get_submodule(self.residual).children()
+        x = first(x, lambda y: self.self_attention(y, y, mask))
+        if memory is not None:
+            x = second[0](x, lambda y: self.cross_attention(y, memory, source_mask))
+        output: Tensor = last(x, self.get_submodule(self.feed_forward))
         return output
 
 
-class DecoderBlock(nn.Module):
-    def __init__(self, width: int, inner: int, choices: Choices) -> None:
-        super().__init__()
-        self.self_attention = choices.attention()
-        self.cross_attention = choices.attention()
-        self.feed_forward_layers = FeedForward(width, inner, choices.activation)
-        self.residual_connection = nn.ModuleList(Residual(choices) for _ in range(3))
-
-    def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor, target_mask: Tensor) -> Tensor:
-        x = self.residual_connection[0](x, lambda y: self.self_attention(y, y, target_mask))
-        x = self.residual_connection[1](x, lambda y: self.cross_attention(y, memory, source_mask))
-        output: Tensor = self.residual_connection[2](x, self.feed_forward_layers)
-        return output
-
-
-class NumberedEncoderBlock(nn.Module):
-    """attention, norm_1, ff, norm_2; each norm is applied to the sum with the sublayer's input."""
-
-    def __init__(self, width: int, inner: int, choices: Choices) -> None:
-        super().__init__()
-        self.attention = choices.attention()
-        self.norm_1, self.norm_2 = choices.norm(), choices.norm()
-        self.ff = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.norm_1(self.attention(x, x, mask) + x)
-        output: Tensor = self.norm_2(self.ff(x) + x)
-        return output
-
-
-class NumberedDecoderBlock(nn.Module):
-    """The same with cross-attention in between."""
-
-    def __init__(self, width: int, inner: int, choices: Choices) -> None:
-        super().__init__()
-        self.attention, self.cross_attention = choices.attention(), choices.attention()
-        self.norm_1, self.norm_2, self.norm_3 = choices.norm(), choices.norm(), choices.norm()
-        self.ff = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
-
-    def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor, target_mask: Tensor) -> Tensor:
-        x = self.norm_1(self.attention(x, x, target_mask) + x)
-        x = self.norm_2(self.cross_attention(x, memory, source_mask) + x)
-        output: Tensor = self.norm_3(self.ff(x) + x)
-        return output
+ENCODER_NAMES = ("feed_forward_block", "skip_connections")
+DECODER_NAMES = ("feed_forward_layers", "residual_connection")
 
 
 class Stack(nn.Module):
@@ -253,37 +205,23 @@ class Stack(nn.Module):
     def __init__(self, list_name: str, blocks: list[nn.Module], choices: Choices) -> None:
         super().__init__()
         self.list_name = list_name
-        if choices.final_norm:
-            self.normalize: nn.Module | None = choices.norm()
-        else:
-            self.normalize = None
+        self.normalize = choices.norm() if choices.final_norm else nn.Identity()
         self.add_module(list_name, nn.ModuleList(blocks))
 
     def forward(self, x: Tensor, *others: Tensor) -> Tensor:
         for block in self.get_submodule(self.list_name).children():
             x = block(x, *others)
-        return x if self.normalize is None else self.normalize(x)
+        output: Tensor = self.normalize(x)
+        return output
 
 
 def position_table(num_positions: int, width: int, choices: Choices) -> Tensor:
-    """Compute (1, P, d), number by number: sin(pos / base^(i / d)), cos(pos / base^((i - 1) / d))."""
-    table = torch.zeros(num_positions, width, dtype=torch.float64)
-    for component in range(width):
-        if component % 2 == 0:
-            exponent = component / width
-        else:
-            exponent = (component - 1) / width if choices.has_brackets else component - 1 / width
-        omega = choices.base**exponent
-        for position in range(num_positions):
-            angle = position / omega
-            table[position, component] = math.cos(angle) if component % 2 else math.sin(angle)
-    return table.unsqueeze(0)
-
-
-class Embeddings(nn.Module):
-    def __init__(self, vocabulary_size: int, width: int) -> None:
-        super().__init__()
-        self.embeddings = nn.Embedding(vocabulary_size, width)
+    """Compute (1, P, d): sin(pos / base^(i / d)), cos(pos / base^((i - 1) / d))."""
+    component = torch.arange(width, dtype=torch.float64)
+    odd = (component - 1) / width if choices.has_brackets else component - 1 / width
+    omega = choices.base ** torch.where(component % 2 == 0, component / width, odd)
+    angles = torch.arange(num_positions)[:, None] / omega
+    return torch.where(component % 2 == 0, angles.sin(), angles.cos())[None]
 
 
 class PositionalEncoding(nn.Module):
@@ -293,12 +231,6 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         table = position_table(num_positions, width, choices)
         self.register_buffer("positional_embeddings", table, persistent=choices.has_tables)
-
-
-class Projection(nn.Module):
-    def __init__(self, width: int, vocabulary_size: int, bias: bool) -> None:
-        super().__init__()
-        self.linear_layer = nn.Linear(width, vocabulary_size, bias=bias)
 
 
 @dataclass(frozen=True)
@@ -326,23 +258,28 @@ class Transformer002(nn.Module):
     def __init__(self, sizes: Sizes, choices: Choices) -> None:
         super().__init__()
         width, inner = sizes.d_model, (sizes.d_ff, sizes.decoder_d_ff or sizes.d_ff)
-        encoder_block = NumberedEncoderBlock if choices.is_numbered else EncoderBlock
-        decoder_block = NumberedDecoderBlock if choices.is_numbered else DecoderBlock
-        encoder: list[nn.Module] = [encoder_block(width, inner[0], choices) for _ in range(sizes.num_encoder_layers)]
-        decoder: list[nn.Module] = [decoder_block(width, inner[1], choices) for _ in range(sizes.num_decoder_layers)]
+        encoder: list[nn.Module] = [
+            Block(width, inner[0], choices, *ENCODER_NAMES) for _ in range(sizes.num_encoder_layers)
+        ]
+        decoder: list[nn.Module] = [
+            Block(width, inner[1], choices, *DECODER_NAMES) for _ in range(sizes.num_decoder_layers)
+        ]
         self.encoder = Stack("encoder_list", encoder, choices)
         self.decoder = Stack("decoder_list", decoder, choices)
-        self.source_embedding = Embeddings(sizes.source_vocabulary_size, width)
-        self.target_embedding = Embeddings(sizes.target_vocabulary_size, width)
+        self.source_embedding = nn.ModuleDict({"embeddings": nn.Embedding(sizes.source_vocabulary_size, width)})
+        self.target_embedding = nn.ModuleDict({"embeddings": nn.Embedding(sizes.target_vocabulary_size, width)})
         self.source_positional_encoding = PositionalEncoding(sizes.max_source_positions, width, choices)
         self.target_positional_encoding = PositionalEncoding(sizes.max_target_positions, width, choices)
-        self.projection_layer = Projection(width, sizes.target_vocabulary_size, choices.projection_bias)
+        self.projection_layer = nn.ModuleDict()
+        self.projection_layer["linear_layer"] = nn.Linear(
+            width, sizes.target_vocabulary_size, bias=choices.projection_bias
+        )
         if choices.is_tied:
-            self.projection_layer.linear_layer.weight = self.target_embedding.embeddings.weight
+            self.projection_layer["linear_layer"].weight = self.target_embedding["embeddings"].weight
         self.factor = math.sqrt(width) if choices.scale_embeddings else 1.0
 
-    def embed(self, embedding: Embeddings, positions: PositionalEncoding, ids: Tensor) -> Tensor:
-        embedded: Tensor = embedding.embeddings(ids) * self.factor
+    def embed(self, embedding: nn.ModuleDict, positions: PositionalEncoding, ids: Tensor) -> Tensor:
+        embedded: Tensor = embedding["embeddings"](ids) * self.factor
         return embedded + positions.positional_embeddings[:, : ids.shape[1], :].to(embedded.dtype)
 
     @torch.no_grad()
@@ -353,7 +290,7 @@ class Transformer002(nn.Module):
         target_mask = torch.tril(torch.ones(target.shape[1], target.shape[1]))[None, None]
         memory = self.encoder(self.embed(self.source_embedding, self.source_positional_encoding, source), source_mask)
         x = self.embed(self.target_embedding, self.target_positional_encoding, target)
-        logits: Tensor = self.projection_layer.linear_layer(self.decoder(x, memory, source_mask, target_mask))
+        logits: Tensor = self.projection_layer["linear_layer"](self.decoder(x, target_mask, memory, source_mask))
         return logits
 
     def greedy(self, source: list[int], start_id: int, eos_id: int, never: list[int], limit: int) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
 """State dicts by the names of tutorials: no size is said, and the logits are those of a model that is not ours."""
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from export.importers.imported import CheckpointError
 from export.importers.state_dict.importer import import_state_dict
-from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, make
+from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, Renames, make, renamed
 from tests.export.importers.state_dict.readings import Attention002, Choices, ScalarNorm
 from tests.export.importers.state_dict.test_options import difference
 
 WIDTH, NUM_HEADS = SIZES.d_model, SIZES.num_heads
-Renames = tuple[tuple[str, str], ...]
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 SAID_IDS = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_pad_id", "source_prefix_ids", "source_eos_id")
 
@@ -135,16 +132,6 @@ def test_logits(
     assert "so is what they don't show: " in imported.notes[0]
 
 
-def renamed(weights: dict[str, Tensor], renames: Renames) -> dict[str, Tensor]:
-    names = dict.fromkeys(weights, "")
-    for name in names:
-        new = name
-        for pattern, replacement in renames:
-            new = re.sub(pattern, replacement, new)
-        names[name] = new
-    return {names[name]: value for name, value in weights.items()}
-
-
 class Tutorial(nn.Module):
     """torch.nn.Transformer with the embeddings and the generator of PyTorch's tutorial."""
 
@@ -180,7 +167,3 @@ def test_the_tutorial_of_torch(norm: str, tokenizers: tuple[Path, Path], tmp_pat
     other: Any = Notebook(Tutorial(norm_first=norm == "pre").eval(), notebook.said | {"norm": norm})  # type: ignore[arg-type]
     written = other.write(tmp_path / "saved", tokenizers)
     assert difference(written, import_state_dict(written.path, written.options)) < 1e-4
-    other.said.pop("activation")
-    written = other.write(tmp_path / "saved", tokenizers)
-    with pytest.raises(CheckpointError, match="--config: activation is missing, which the weights do not show"):
-        import_state_dict(written.path, written.options)

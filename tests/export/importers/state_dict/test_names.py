@@ -1,4 +1,4 @@
-"""Layouts of others, by --names: foldings give what the strangers' own arithmetic does; mistakes are told."""
+"""Foldings give what the strangers' own arithmetic does, or what document 003 prints; mistakes in --names are told."""
 
 from pathlib import Path
 
@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from export.architecture import ModelConfig
+from export.architecture.attention import MultiHeadAttention
 from export.importers.state_dict.foldings import Heads
-from export.importers.state_dict.layout import read_layout
+from export.importers.state_dict.layout import FOLDER, read_layout
 from export.importers.state_dict.weights import fold
 
 NAMES = """
@@ -23,6 +25,23 @@ NAMES = """
 """
 HEADS = Heads(4, 2)
 X = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+
+THREE_DIGITS = 0.501e-3  # half of the last digit plus float32 rounding
+PRINTED = torch.tensor(
+    [
+        [float(number) for number in line.split()]
+        for line in """\
+ 7.501  15.386  12.121  23.458   5.546  -7.499
+ 4.221   4.875  -2.205   4.050  -4.525   5.155
+ 1.891   3.035   3.399   2.733   2.958  -0.824
+ 2.621   2.177  -4.974  -0.925  -1.928   3.726
+-0.130  -0.250   3.700   0.948   9.384   0.697
+ 2.524   1.555  -0.789   2.667  -0.459   4.428
+ 0.056  -1.688  -1.537  -1.700   0.391   4.648
+-1.352  -4.136  -8.878  -1.003 -12.857  -4.945
+""".splitlines()
+    ]
+)
 
 
 def drawn(*shape: int) -> Tensor:
@@ -86,3 +105,35 @@ def test_mistakes_in_layouts(text: str, expected: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=expected):
         read_layout(path)
+
+
+def attention(width: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
+    """Return our attention with the document's weights, folded by the importer."""
+    start = "encoder.encoder_list.0.self_attention."
+    named, problems = {start + name: tensor for name, tensor in tensors.items()}, list[str]()
+    weights, _ = fold(named, read_layout(FOLDER / "notebooks.toml").find(named), Heads(2, width // 2), None, problems)
+    assert not problems
+    config = ModelConfig(9, 9, d_model=width, num_heads=2, attention_output=output)  # type: ignore[arg-type]
+    ours = MultiHeadAttention(config).eval()
+    ours.load_state_dict(
+        {name.removeprefix("encoder.layers.0.self_attention."): each for name, each in weights.items()}
+    )
+    return ours
+
+
+@torch.no_grad()
+def test_printed_values_of_document_003() -> None:
+    torch.manual_seed(3)
+    x = torch.randn(8, 6).T[None]  # columns are tokens
+    torch.manual_seed(0)
+    tensors = {
+        f"{kind}_{role}{head}": torch.randn(4, 8 if kind == "W" else 1)  # drawn in the document's order
+        for head in (1, 2)
+        for kind in "Wb"
+        for role in "qkv"
+    }
+    tensors["W_c"] = torch.randn(size=(8, 8))
+    ours = attention(8, tensors, "unbiased")
+    torch.testing.assert_close(ours(x, x)[0].T, PRINTED, rtol=0, atol=THREE_DIGITS)
+    swapped = attention(8, tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}, "unbiased")
+    assert (swapped(x, x)[0].T - PRINTED).abs().max() > 0.1, "the digits tell the order of heads"

@@ -1,6 +1,5 @@
 """Each choice on its own: the imported model gives the logits of a reading that makes the same choice."""
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,9 +11,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from export.architecture.transformer import Transformer
-from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.imported import ImportedCheckpoint
 from export.importers.state_dict.importer import import_state_dict
-from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, make, random_sources
+from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, Save, make, random_sources
 from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
@@ -37,8 +36,7 @@ def separate() -> nn.Module:
 class ByWidth(Attention002):
     """Scores divided by the root of the model's width."""
 
-    def scale(self) -> float:
-        return math.sqrt(WIDTH)
+    scale = Attention004.scale
 
 
 PLAIN = Choices(separate)
@@ -75,8 +73,8 @@ OPTIONS: dict[str, Callable[[], Notebook]] = {
         replace(PLAIN, has_brackets=False), positions={"base": 1000, "cosine_exponent": "unbracketed"}
     ),
     "positions said only": lambda: make(replace(PLAIN, has_tables=False), positions={"base": 1000}),
+    "positions learned": lambda: make(replace(PLAIN, base=3.0), positions={"layout": "learned"}),
     "embeddings as they are": lambda: make(replace(PLAIN, scale_embeddings=False), scale_embeddings=False),
-    "tied projection": lambda: make(replace(PLAIN, is_tied=True)),
     "tied projection without bias": lambda: make(replace(PLAIN, is_tied=True, projection_bias=False)),
     "free projection without bias": lambda: make(replace(PLAIN, projection_bias=False)),
     "feed-forward layers that differ in width": lambda: make(PLAIN, replace(SIZES, d_ff=21, decoder_d_ff=38)),
@@ -123,21 +121,17 @@ def test_what_the_weights_do_not_show_does_matter(
     assert difference(notebook, import_state_dict(notebook.path, notebook.options)) > 1e-2
 
 
-def test_tied_weights_are_one(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    notebook = OPTIONS["tied projection"]().write(tmp_path / "saved", tokenizers)
-    model = Transformer.of(import_state_dict(notebook.path, notebook.options).model)
-    assert model.projection.weight is model.decoder.embedding.tokens.weight
-
-
 def without_projection(weights: dict[str, Tensor], path: Path) -> None:
     torch.save({name: value for name, value in weights.items() if name != "projection_layer.linear_layer.weight"}, path)
 
 
-def test_a_tied_projection_may_be_left_out_if_that_is_said(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    notebook = make(replace(PLAIN, is_tied=True), tie_projection=True).write(
-        tmp_path / "saved", tokenizers, without_projection
-    )
-    assert difference(notebook, import_state_dict(notebook.path, notebook.options)) < 1e-4
+@pytest.mark.parametrize(("save", "said"), [(torch.save, {}), (without_projection, {"tie_projection": True})])
+def test_tied_weights_are_one(save: Save, said: dict[str, Any], tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    notebook = make(replace(PLAIN, is_tied=True), **said).write(tmp_path / "saved", tokenizers, save)
+    imported = import_state_dict(notebook.path, notebook.options)
+    assert difference(notebook, imported) < 1e-4
+    model = Transformer.of(imported.model)
+    assert model.projection.weight is model.decoder.embedding.tokens.weight
 
 
 def as_safetensors(weights: dict[str, Tensor], path: Path) -> None:
@@ -156,7 +150,7 @@ def as_float64(weights: dict[str, Tensor], path: Path) -> None:
     torch.save({name: value.double() for name, value in weights.items()}, path)
 
 
-def behind(prefix: str, start: str = "") -> Callable[[dict[str, Tensor], Path], None]:
+def behind(prefix: str, start: str = "") -> Save:
     """Return a function that saves weights renamed as by a wrapper of the whole model, or of its part `start`."""
 
     def save(weights: dict[str, Tensor], path: Path) -> None:
@@ -181,9 +175,7 @@ def behind(prefix: str, start: str = "") -> Callable[[dict[str, Tensor], Path], 
         behind(PARALLEL, start="decoder.decoder_list.1."),
     ],
 )
-def test_kinds_of_files_and_their_folder(
-    save: Callable[[dict[str, Tensor], Path], None], tokenizers: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_kinds_of_files_and_their_folder(save: Save, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     notebook = make(PLAIN).write(tmp_path / "saved", tokenizers, save)
     imported = import_state_dict(tmp_path / "saved", notebook.options)
     assert difference(notebook, imported) < 1e-4
@@ -214,12 +206,15 @@ def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path]
 def test_one_tokenizer_for_both_sides(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     source, _ = tokenizers
     sizes = replace(SIZES, target_vocabulary_size=SIZES.source_vocabulary_size)
-    same = {"pad_id": 0, "unk_id": 1, "decoder_start_id": 2, "eos_id": 3}
-    notebook = make(PLAIN, sizes, **same).write(tmp_path / "saved", (source, source))
+    notebook = make(PLAIN, sizes)
+    for name in ("pad_id", "unk_id", "eos_id"):
+        del notebook.said[name]  # the tokenizer says them
+    notebook = notebook.write(tmp_path / "saved", (source, source))
     imported = import_state_dict(notebook.path, replace(notebook.options, target_tokenizer=None))
     assert imported.tokenizer.files == ("tokenizer.model",)
     assert imported.tokenizer_files == {"tokenizer.model": source}
     assert imported.tokenizer.source_eos_id is None
+    assert [getattr(imported.model.config, name) for name in ("pad_id", "unk_id", "eos_id")] == [0, 1, 3]
 
 
 def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
@@ -230,19 +225,3 @@ def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tm
     assert imported.tokenizer.decoder_start_id == SIZES.target_vocabulary_size
     assert SIZES.target_vocabulary_size in imported.suppressed_ids
     assert imported.tokenizer.pad_id == imported.model.config.pad_id == 0
-
-
-def test_json_with_another_unknown_token(json_tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    sizes = replace(SIZES, target_vocabulary_size=SIZES.source_vocabulary_size)
-    source, _ = json_tokenizers
-    notebook = make(PLAIN, sizes).write(tmp_path / "saved", (source, source))
-    with pytest.raises(CheckpointError, match="--target-tokenizer: it has unk_id 1, --config says 0"):
-        import_state_dict(notebook.path, notebook.options)
-
-
-def test_tokenizers_of_two_kinds(
-    tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path: Path
-) -> None:
-    notebook = make(PLAIN).write(tmp_path / "saved", (tokenizers[0], json_tokenizers[1]))
-    with pytest.raises(CheckpointError, match="--tokenizer is of kind sentencepiece, --target-tokenizer of kind token"):
-        import_state_dict(notebook.path, notebook.options)

@@ -12,11 +12,7 @@ from torch import Tensor
 
 from tests.export import folders
 from tests.export.importers.state_dict.checkpoints import Notebook, make
-from tests.export.importers.state_dict.readings import (
-    Attention001,
-    Attention002,
-    Choices,
-)
+from tests.export.importers.state_dict.readings import Attention001, Attention002, Choices
 
 PLAIN = Choices(lambda: Attention002(16, 2))
 PACKED = Choices(lambda: Attention001(16, 2))
@@ -123,6 +119,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         ({"suppressed_ids": [100]}, "suppressed_ids 100 is outside the vocabulary of 100"),
         ({"pad_id": 120}, "pad_id 120 is outside the vocabulary of 100"),
         ({"decoder_start_id": 100}, "decoder_start_id 100 is outside the vocabulary of 100"),
+        ({"decoder_start_id": "left out"}, "--config: decoder_start_id is missing, which the tokenizer does not say"),
         ({"max_source_tokens": 65}, "max_source_tokens is 65, the model has 64 positions"),
         ({"d_model": "16"}, "d_model is '16', allowed is a number from 1"),
         ({"beam_size": 99}, "beam_size is 99, expected a number from 1 to 8"),
@@ -230,6 +227,26 @@ def test_damaged_companions(notebook: Notebook, tokenizers: tuple[Path, Path], t
     assert "--target-tokenizer text.json: it is not JSON of the tokenizers library" in line
     line = refused(notebook.path, arguments(notebook) | {"--config": text})
     assert "--config text.json: Expecting ',' delimiter" in line
+
+
+@pytest.mark.parametrize(
+    ("is_json", "number", "expected"),
+    [
+        (False, 1, "--tokenizer is of kind sentencepiece, --target-tokenizer of kind tokenizers"),
+        (True, 0, "--target-tokenizer: it has unk_id 1, --config says 0 for the target"),
+    ],
+)
+def test_tokenizers_that_do_not_fit(
+    is_json: bool,
+    number: int,
+    expected: str,
+    notebook: Notebook,
+    tokenizers: tuple[Path, Path],
+    json_tokenizers: tuple[Path, Path],
+) -> None:
+    source = (json_tokenizers if is_json else tokenizers)[0]
+    given = arguments(notebook) | {"--tokenizer": source, "--target-tokenizer": json_tokenizers[number]}
+    assert expected in refused(notebook.path, given)
 
 
 def test_options_of_other_importers_are_refused(checkpoint: Path, tmp_path: Path) -> None:
