@@ -5,10 +5,9 @@ import pickle
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
 from export.importers import stored_file
 
+_MAGIC_NUMBER = 0x1950A86A20F9469CFC6C  # of torch.save before torch 1.6: `torch.serialization.MAGIC_NUMBER`
 _DATA_SUFFIX = "/data.pkl"  # of the pickle in a file of torch.save
 _NUM_BEFORE = 3  # pickles before the object in such a file from before torch 1.6: magic, protocol, system
 _UNBOUNDED = (pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER)  # the first reserves whatever it is told
@@ -56,7 +55,7 @@ def read_inert(path: Path) -> Any:
     reader = _Unpickler(io.BytesIO(data))
     try:
         loaded = reader.load()
-        if loaded == torch.serialization.MAGIC_NUMBER:
+        if loaded == _MAGIC_NUMBER:
             *_, loaded = (reader.load() for _ in range(_NUM_BEFORE))
         return loaded
     except Exception as error:  # a damaged pickle can raise anything
