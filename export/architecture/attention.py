@@ -14,7 +14,7 @@ class MultiHeadAttention(nn.Module):
     values once, and the target's one token at a time.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *, keys_width: int | None = None) -> None:
         super().__init__()
         width, heads, bias = config.d_model, config.attention_width, config.attention_bias
         self.num_heads = config.num_heads
@@ -22,8 +22,8 @@ class MultiHeadAttention(nn.Module):
         self.scale = config.score_factor
         self.dropout = config.attention_dropout
         self.query = nn.Linear(width, heads, bias=bias)
-        self.key = nn.Linear(width, heads, bias=bias)
-        self.value = nn.Linear(width, heads, bias=bias)
+        self.key = nn.Linear(keys_width or width, heads, bias=bias)  # the encoder's width, where that differs
+        self.value = nn.Linear(keys_width or width, heads, bias=bias)
         self.output: nn.Linear | nn.Identity = nn.Identity()  # some models only concatenate the heads
         if config.attention_output != "none":
             self.output = nn.Linear(heads, width, bias=config.has_attention_output_bias)

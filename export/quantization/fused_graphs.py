@@ -19,7 +19,7 @@ from export.alignment import AlignmentHeads
 from export.architecture.config import ModelConfig
 from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
 from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
-from export.architecture.stored import Array, as_float32
+from export.architecture.stored import Array, as_float32, residual_norms
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
@@ -66,6 +66,7 @@ class FusedNode:
 
 def shape_of(config: ModelConfig) -> ModelShape:
     """Return the sizes of a model as fused graphs have them, without shortlists."""
+    config = config.of("decoder")
     sizes = config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size
     return ModelShape(*sizes, config.state_size)
 
@@ -94,7 +95,7 @@ class FusedNodes:
         constants = self._beginning("encoder", ENCODER_TABLE, config.max_source_positions)
         for index in progress(range(config.num_encoder_layers), "encoder"):
             layer = f"encoder.layers.{index}"
-            constants += self._norm(f"{layer}.self_attention_residual.norm")
+            constants += self._residual(f"{layer}.self_attention")
             constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
             constants += self._output(f"{layer}.self_attention")
             constants += self._feed_forward(layer)
@@ -114,13 +115,13 @@ class FusedNodes:
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
             if config.state_size:
-                constants += self._norm(f"{layer}.recurrence_residual.norm")
+                constants += self._residual(f"{layer}.recurrence")
                 constants += self._dense(*_parts(f"{layer}.recurrence", "candidate", "gate"))
             else:
-                constants += self._norm(f"{layer}.self_attention_residual.norm")
+                constants += self._residual(f"{layer}.self_attention")
                 constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
                 constants += self._output(f"{layer}.self_attention")
-            constants += self._norm(f"{layer}.cross_attention_residual.norm")
+            constants += self._residual(f"{layer}.cross_attention")
             constants += self._dense(f"{layer}.cross_attention.query")
             constants += self._output(f"{layer}.cross_attention")
             constants += self._feed_forward(layer)
@@ -133,19 +134,25 @@ class FusedNodes:
         return FusedNode(fused_io.DECODE, attributes, constants)
 
     def _attributes(self, side: str) -> dict[str, Any]:
-        config = self._config
+        config, decoder = self._config.of(side), self._config.of("decoder")
+        # Only the encoder says so: it writes the decoder's cache.
+        has_other_heads = (config.num_heads, config.head_size) != (decoder.num_heads, decoder.head_size)
         optional = {
             "width": config.d_model if config.d_model != config.attention_width else 0,
             "rms_norm": int(config.layer_norm == "rms"),
             "embedding_norm": int(config.embedding_norm),
             "gated": int(config.gated),
             "relative_biases": self._num_tables(side),
+            "sandwich_norm": int(config.norm == "sandwich"),
+            "block_norm": int(config.block_norm),
+            "decoder_num_heads": decoder.num_heads if has_other_heads else 0,
+            "decoder_head_size": decoder.head_size if has_other_heads else 0,
         }
         return {
             "num_layers": self._num_layers(side),
             "num_heads": config.num_heads,
             "head_size": config.head_size,
-            "pre_norm": int(config.norm == "pre"),
+            "pre_norm": int(config.norm != "post"),
             "scalar_norm": int(config.layer_norm == "scalar"),
             "final_norm": int(config.final_norm),
             "output_projection": int(config.attention_output != "none"),
@@ -157,7 +164,7 @@ class FusedNodes:
 
     def _beginning(self, side: str, name: str, num_positions: int) -> Constants:
         table = self._table(name)
-        factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
+        factor = math.sqrt(self._config.of(side).d_model) if self._config.scale_embeddings else 1.0
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
@@ -167,7 +174,7 @@ class FusedNodes:
         ]
 
     def _positions(self, side: str, num_positions: int) -> npt.NDArray[np.float32]:
-        width, positions = self._config.d_model, self._config.positions
+        width, positions = self._config.of(side).d_model, self._config.positions
         if positions.layout == "learned":
             return self._floats(f"{side}.embedding.position_table.weight")
         if positions.is_sinusoidal:
@@ -209,6 +216,9 @@ class FusedNodes:
         parts = {"vector": ("weight", "bias"), "scalar": ("gain", "bias"), "rms": ("weight",)}[self._config.layer_norm]
         return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in parts]
 
+    def _residual(self, name: str) -> Constants:
+        return [constant for norm in residual_norms(self._config, name) for constant in self._norm(norm)]
+
     def _final_norm(self, side: str) -> Constants:
         return self._norm(f"{side}.final_norm") if self._config.final_norm else []
 
@@ -217,7 +227,7 @@ class FusedNodes:
 
     def _feed_forward(self, layer: str) -> Constants:
         return [
-            *self._norm(f"{layer}.feed_forward_residual.norm"),
+            *self._residual(f"{layer}.feed_forward"),
             *(self._dense(f"{layer}.feed_forward.gate") if self._config.gated else []),
             *self._dense(f"{layer}.feed_forward.inner"),
             *self._dense(f"{layer}.feed_forward.outer"),

@@ -88,12 +88,24 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "positions": PositionConfig(layout="learned"),
         "relative_bias": RelativeBiasConfig(num_buckets=12, max_distance=9, per_layer=True),
     },
+    "uneven": AWKWARD
+    | {
+        "d_model": 44,
+        "d_ff": 37,
+        "num_heads": 2,
+        "decoder_d_model": 30,
+        "decoder_d_ff": 50,
+        "decoder_num_heads": 3,
+        "norm": "sandwich",
+        "block_norm": True,
+    },
     "recurrent": AWKWARD | {"d_model": 48, "max_target_positions": 33, "final_norm": False, "autoregression": "ssru"},
 }
 ALIGNMENTS = {
     "plain": AlignmentHeads(2, (2, 0)),
     "t5": AlignmentHeads(1, (0, 2)),
     "learned": AlignmentHeads(1, (0,), reads=True),
+    "uneven": AlignmentHeads(1, (2,)),
     "recurrent": AlignmentHeads(1, (1, 2)),
 }
 _LENGTHS = np.random.default_rng(5).integers(0, 5, 70)  # of the lists

@@ -18,7 +18,8 @@ from service.bundle.manifest_parts import ModelShape
 Array = npt.NDArray[Any]
 
 EOS_ID, START_ID = 2, 0
-OPTIONAL = ("rms_norm", "embedding_norm", "gated", "relative_biases")  # 0 where a node lacks them
+# 0 where a node lacks them
+OPTIONAL = ("rms_norm", "embedding_norm", "gated", "relative_biases", "sandwich_norm", "block_norm")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Shape:
     scalar_norm: bool = False
     rms_norm: bool = False
     embedding_norm: bool = False
+    sandwich_norm: bool = False
+    block_norm: bool = False
+    encoder: "Shape | None" = None  # if it differs from the decoder
     final_norm: bool = True
     output_projection: bool = True
     gated: bool = False
@@ -86,6 +90,9 @@ SHAPES: Mapping[str, Shape] = {
                                   relative_biases=2, embedding_norm=True),
     "embedding norm": Shape(pre_norm=False, final_norm=False, embedding_norm=True, activation="gelu_tanh",
                             d_model=34, relative_biases=1),
+    "sandwich": Shape(sandwich_norm=True, block_norm=True, final_norm=False, recorded_layer=1, recorded_heads=(1,),
+                      encoder=Shape(num_heads=2, head_size=35, d_ff=50, num_layers=1, sandwich_norm=True)),
+    "ends of layers": Shape(pre_norm=False, block_norm=True, rms_norm=True, gated=True, output_projection=False),
 }  # fmt: skip
 
 
@@ -139,22 +146,25 @@ def _move(tensors: list[onnx.TensorProto], path: Path, weights_shift: int, other
 
 def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     """Return an encoder."""
+    decoder, shape = shape, shape.encoder or shape
     made = _Constants(shape, seed)
     made.embedding()
     made.relative_biases(2 * shape.num_positions - 1)
     for _ in range(shape.num_layers):
-        made.norm()
+        made.residual()
         made.dense(shape.width, 3 * shape.heads_width)
         made.output()
         made.feed_forward()
     made.final_norm()
-    for _ in range(shape.num_decoder_layers):
-        made.dense(shape.width, 2 * shape.heads_width)
-    attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
+    for _ in range(decoder.num_decoder_layers):
+        made.dense(shape.width, 2 * decoder.heads_width)
+    attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": decoder.num_decoder_layers}
+    if shape is not decoder:
+        attributes |= {"decoder_num_heads": decoder.num_heads, "decoder_head_size": decoder.head_size}
     if shape.shortlists:
         attributes |= {"shortlists": 1, "vocabulary_size": shape.num_tokens, "one_vocabulary": seed % 2}
         made.shortlists()
-    return Graph(fused_io.ENCODE, attributes, made.constants, shape)
+    return Graph(fused_io.ENCODE, attributes, made.constants, decoder)
 
 
 def decode_graph(shape: Shape, seed: int = 0) -> Graph:
@@ -163,13 +173,13 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
     made.embedding()
     made.relative_biases(shape.num_positions)
     for _ in range(shape.num_decoder_layers):
-        made.norm()
+        made.residual()
         if shape.recurrent:
             made.dense(shape.width, 2 * shape.width)
         else:
             made.dense(shape.width, 3 * shape.heads_width)
             made.output()
-        made.norm()
+        made.residual()
         made.dense(shape.width, shape.heads_width)
         made.output()
         made.feed_forward()
@@ -244,8 +254,13 @@ class _Constants:
         if self._shape.output_projection:
             self.dense(self._shape.heads_width, self._shape.width)
 
+    def residual(self) -> None:
+        for _ in range(1 + self._shape.sandwich_norm):
+            self.norm()
+
     def feed_forward(self) -> None:
-        self.norm()
+        for _ in range(1 + self._shape.sandwich_norm + self._shape.block_norm):
+            self.norm()
         for _ in range(1 + self._shape.gated):
             self.dense(self._shape.width, self._shape.d_ff)
         self.dense(self._shape.d_ff, self._shape.width)
