@@ -85,7 +85,7 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "scale": pytest.approx(MultiHeadAttention(config).scale, rel=1e-6),
         "activation": config.activation.encode(),
     }
-    encoder = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}
+    encoder: dict[str, Any] = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}
     decoder = {
         "num_layers": config.num_decoder_layers,
         "renormalizes": int(variant in RENORMALIZES),
