@@ -43,7 +43,9 @@ main.add_command(score)
     help="float16 is for CUDA, int8 for the CPU.",
 )
 @click.option(
-    "--check", type=click.Path(path_type=Path), help="For int8: a text file, on whose lines it is compared, too."
+    "--check",
+    type=click.Path(path_type=Path),
+    help="For int8: a text file, on whose lines it is compared, too; without English, instead of our golden texts.",
 )
 @click.option(
     *("--set", "settings"),
@@ -61,17 +63,35 @@ main.add_command(score)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="For notebook: JSON file with the settings that weights don't show.",
+    help="For pytorch: JSON file with the settings that weights don't show.",
+)
+@click.option(
+    "--like",
+    default="",
+    metavar="FILE.py:FUNCTION",
+    help="For pytorch: the author's code, whose function returns the model. It is run, and the model compared with it.",
+)
+@click.option(
+    "--names",
+    type=click.Path(path_type=Path),
+    help="For pytorch: TOML file of the names that the weights have, if no known layout has them.",
 )
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook and ctranslate2: the source tokenizer, .model or, for notebook, .json.",
+    help="For pytorch and ctranslate2: the source tokenizer, .model or, for pytorch, .json or a word list.",
 )
 @click.option(
     "--target-tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook and ctranslate2: the target tokenizer.  [default: --tokenizer]",
+    help="For pytorch and ctranslate2: the target tokenizer.  [default: --tokenizer]",
+)
+@click.option(
+    "--no-prose",
+    "is_prose",
+    flag_value=False,
+    default=True,
+    help="For codes, formulas and the like: servers neither cut nor search texts, nor mend translations.",
 )
 @click.option(
     "--positions",
@@ -90,6 +110,7 @@ def convert(
     *,
     force: bool,
     is_all: bool,
+    is_prose: bool,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
@@ -119,7 +140,9 @@ def convert(
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            run(source, destination, kind, name or name_at_hub, precision, _say, options, check, changes, force=force)
+            named = name or name_at_hub
+            flags = {"force": force, "is_prose": is_prose}
+            run(source, destination, kind, named, precision, _say, options, check, changes, **flags)
         except (CheckpointError, BundleError) as error:
             return EXIT_BAD_CHECKPOINT, str(error)
         except (GraphError, VerificationError) as error:
@@ -151,7 +174,7 @@ def convert(
     sys.exit(next(filter(None, codes), 0))
 
 
-_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check")
+_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check", "is_prose")
 
 
 @main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])

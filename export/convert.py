@@ -39,19 +39,21 @@ def convert(
     changes: Changes = NO_CHANGES,
     *,
     force: bool = False,
+    is_prose: bool = True,
 ) -> Manifest:
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
     CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
-    one: texts in the first language pair. With `force`, it may replace a bundle.
+    one: texts in the first language pair, which replace the golden ones if the model reads no English. With `force`, it
+    may replace a bundle. Without `is_prose`, servers neither cut nor search texts, nor mend translations.
     """
     check_destination(destination, force=force)
     if destination.resolve().is_relative_to(source.resolve()):
         raise BundleError(f"{destination} is inside of {source}; choose another --output.")
     with changed(source, changes) as (folder, done):
         return write_bundle(
-            lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done),
+            lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done, is_prose=is_prose),
             destination,
             name=name,
             precision=precision,
@@ -137,6 +139,7 @@ def _manifest(checkpoint: ImportedCheckpoint, precision: str, shape: ModelShape,
         tokenizer=checkpoint.tokenizer,
         languages=checkpoint.languages,
         any_to_any=checkpoint.any_to_any,
+        is_prose=checkpoint.is_prose,
         architecture=checkpoint.architecture(),
         licence=checkpoint.licence,
         limits=checkpoint.limits,

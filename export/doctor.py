@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export.changed_checkpoint import NO_CHANGES, Changes, changed
+from export.fidelity import REFERENCE_BYTES, REFERENCE_LIBRARIES
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.model_card import licence_of, with_its_limit
 from export.importers.options import ImportOptions
@@ -69,7 +70,10 @@ def _described(checkpoint: ImportedCheckpoint, kind: str) -> Iterator[str]:
     yield _line("licence", with_its_limit(checkpoint.licence))
     for note in checkpoint.notes:
         yield _line("note", note)
-    yield _line("int8", _costs(num_weights * _INT8_BUNDLE, num_bytes + num_weights * _INT8_MEMORY))
+    memory: float = num_weights * _INT8_MEMORY
+    if checkpoint.open_reference is not None:
+        memory = num_weights * REFERENCE_BYTES + REFERENCE_LIBRARIES - _LIBRARIES
+    yield _line("int8", _costs(num_weights * _INT8_BUNDLE, num_bytes + memory))
     yield _line("float32", _costs(num_weights * _FLOAT32_BUNDLE, num_weights * _FLOAT32_MEMORY))
 
 

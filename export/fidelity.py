@@ -1,7 +1,8 @@
-"""Compares the service's engine on a bundle with another implementation of the same model."""
+"""Compares with another implementation of the same model: the engine on a bundle, or the model as it was read."""
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from export.architecture.streamed import StreamedTransformer
+from export.command_group import how_to_install
 from export.engine_decode import ONE_LANE, open_engine
 from export.importers.imported import ImportedCheckpoint, Row
+from export.stages import Stages
 from export.verification_sentences import Sentence
 from export.verify import (
     TIE_GAP,
@@ -28,6 +31,9 @@ from service.domain.options import DecodingOptions
 from service.engine.search import normalized
 
 BEAM_SIZE = 4
+_BATCH_SIZE = 16  # of up to 100 positions with logits of the whole vocabulary
+# The original in float32: bytes per weight, and of torch and what it computes, as measured with 236 and 615 M weights.
+REFERENCE_BYTES, REFERENCE_LIBRARIES = 4, 0.8e9
 _LEAST_PENALTY = 1e-30  # lower ones would make scores infinite
 
 
@@ -36,7 +42,7 @@ _Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOutputs:
-    """Outputs of a reference for some sentences; `greedy` and `beams` are in their order."""
+    """Outputs of a reference for some sentences; `greedy` and `beams`, if it was asked for them, are in their order."""
 
     name: str
     sentences: tuple[Sentence, ...]
@@ -60,21 +66,111 @@ class FidelityReport:
     beam_size: int = BEAM_SIZE
 
     def line(self) -> str:
+        beams = f", beam {self.beam_size} ({self.num_beam_ties} ties excepted)" if self.beam_size > 1 else ""
         return (
             f"same tokens as {self.reference} in {self.num_sentences} sentences: greedy ({self.num_greedy_ties} ties "
-            f"excepted), beam {self.beam_size} ({self.num_beam_ties} ties excepted)"
+            f"excepted){beams}"
         )
 
 
-def ask_reference(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence]) -> ReferenceOutputs | None:
-    """Translate with the checkpoint's reference; return `None` if it has none."""
+def ask_reference(
+    checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence], beam_sizes: Sequence[int] = (1, BEAM_SIZE)
+) -> ReferenceOutputs | None:
+    """Translate with the checkpoint's reference, greedily and maybe with beams; return `None` if it has none."""
     if checkpoint.open_reference is None:
         return None
     limit = max(sentence.max_output_tokens for sentence in sentences)
     rows = [Row(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in sentences]
+    beam_sizes = beam_sizes if checkpoint.reference_searches else beam_sizes[:1]
     with checkpoint.open_reference() as reference:
-        greedy, beams = (tuple(reference.generate(rows, beam_size, limit)) for beam_size in (1, BEAM_SIZE))
-        return ReferenceOutputs(reference.name, tuple(sentences), greedy, beams, limit, reference.options)
+        greedy, *beams = (tuple(reference.generate(rows, beam_size, limit)) for beam_size in beam_sizes)
+        return ReferenceOutputs(reference.name, tuple(sentences), greedy, sum(beams, ()), limit, reference.options)
+
+
+def ask_if_installed(
+    checkpoint: ImportedCheckpoint,
+    sentences: Sequence[Sentence],
+    clock: Stages,
+    beam_sizes: Sequence[int] = (1, BEAM_SIZE),
+) -> ReferenceOutputs | None:
+    """Do the same, and say so; or say what is missing for that, a package or memory, and return `None`."""
+    needed, free = checkpoint.model.num_weights * REFERENCE_BYTES + REFERENCE_LIBRARIES, free_bytes()
+    if checkpoint.open_reference is not None and needed > free:
+        sizes = f"takes about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free"
+        clock.done("refer", f"not compared with the original, which {sizes}; convert it where there is more")
+        return None
+    try:
+        expected = ask_reference(checkpoint, sentences, beam_sizes)
+    except ModuleNotFoundError as error:
+        package = error.name or ""
+        advice = how_to_install(package) or f"pip install {package}"
+        clock.done("refer", f"not compared with the original, as {package} is not installed; {advice}")
+        return None
+    if expected is not None:
+        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
+    return expected
+
+
+def verified_reading(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence], clock: Stages) -> dict[str, Any]:
+    """Compare the model in float with its reference, for precisions that differ from it by themselves.
+
+    Return what the manifest's `verification` says of it: nothing without a reference, which is freed before.
+    """
+    expected = ask_if_installed(checkpoint, sentences, clock, beam_sizes=[1])
+    if expected is None:
+        return {}
+    report = check_reading(checkpoint, expected)
+    clock.done("verify", f"in float, {report.line()}")
+    return {"fidelity": dataclasses.asdict(report)}
+
+
+def free_bytes(meminfo: Path = Path("/proc/meminfo")) -> float:
+    """Return how much memory the machine has left, in bytes; infinite if unknown."""
+    try:
+        found = re.search(r"^MemAvailable: +(\d+) kB$", meminfo.read_text(encoding="ascii"), re.MULTILINE)
+    except OSError:
+        found = None
+    return math.inf if found is None else 1024.0 * int(found[1])
+
+
+def check_reading(checkpoint: ImportedCheckpoint, expected: ReferenceOutputs) -> FidelityReport:
+    """Compare the reference's greedy outputs with those of the model as it was read, in float and in numpy.
+
+    The model reads each whole output at once: if its best token at every position is the output's next one, its own
+    search finds the same output.
+    """
+    checkpoint = dataclasses.replace(checkpoint, generation=expected.generation(checkpoint.generation))
+    model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
+    spec, num_ties = checkpoint.tokenizer, 0
+    outputs = [ids if len(ids) >= expected.max_output_tokens else (*ids, spec.eos_id) for ids in expected.greedy]
+    for start in range(0, len(outputs), _BATCH_SIZE):
+        batch = slice(start, start + _BATCH_SIZE)
+        sentences, wanted = expected.sentences[batch], outputs[batch]
+        starts = [(spec.decoder_start_id, *sentence.languages.target_prefix_ids) for sentence in sentences]
+        read = [(*begin, *ids[:-1]) for begin, ids in zip(starts, wanted, strict=True)]
+        hidden = model.hidden([sentence.source_ids for sentence in sentences], read)
+        before = [row[len(ids) - len(out) : len(ids)] for row, ids, out in zip(hidden, read, wanted, strict=True)]
+        logits = np.concatenate(list(model.logits(np.concatenate(before))), axis=1)  # (n, V)
+        of_each = np.split(logits, np.cumsum([len(ids) for ids in wanted])[:-1])
+        for sentence, ids, own in zip(sentences, wanted, of_each, strict=True):
+            scores = _changed(checkpoint, sentence, own, [ids[:place] for place in range(len(ids))])
+            scores[:, list(checkpoint.suppressed_ids)] = -np.inf
+            num_ties += _check_best(sentence, scores, ids, expected.name)
+    return FidelityReport(expected.name, len(outputs), num_ties, num_beam_ties=0, beam_size=1)
+
+
+def _check_best(sentence: Sentence, scores: Floats, wanted: _Ids, reference: str) -> bool:
+    """Check that `wanted` (T) are the best by scores (T, V) at every position; return whether some are by a tie."""
+    best = scores.argmax(axis=1)
+    gaps = scores.max(axis=1) - scores[np.arange(len(wanted)), list(wanted)]
+    differing = np.flatnonzero(best != wanted)
+    for position in differing[~(gaps[differing] < TIE_GAP)]:  # also if one is not a number
+        raise VerificationError(
+            f"{sentence}, position {position}: the model as it was read goes on with token {best[position]}, "
+            f"{reference} with {wanted[position]}; the tokens before it are the same, and the two are "
+            f"{gaps[position]:.2g} apart: a setting or a weight of the checkpoint is misread."
+        )
+    return len(differing) > 0
 
 
 def check_fidelity(
@@ -87,22 +183,23 @@ def check_fidelity(
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)
+    wanted_of = {1: expected.greedy, BEAM_SIZE: expected.beams} if expected.beams else {1: expected.greedy}
     with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
-        greedy, beams = (
+        found = [
             [best.token_ids for best, *_ in engine.decode(rows, _options(generation, beam_size, limit))]
-            for beam_size in (1, BEAM_SIZE)
-        )
+            for beam_size in wanted_of
+        ]
     differing = [
         [each for each in zip(expected.sentences, given, wanted, strict=True) if each[1] != each[2]]
-        for given, wanted in ((greedy, expected.greedy), (beams, expected.beams))
+        for given, wanted in zip(found, wanted_of.values(), strict=True)
     ]
     checkpoint = dataclasses.replace(load(), generation=generation) if any(differing) else None
-    for check, differences in zip((_check_greedy_tie, _check_beam_tie), differing, strict=True):
+    for check, differences in zip((_check_greedy_tie, _check_beam_tie), differing, strict=False):
         for sentence, given, wanted in differences:
             assert checkpoint is not None
             check(checkpoint, sentence, given, wanted, expected)
-    num_greedy_ties, num_beam_ties = map(len, differing)
-    return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties)
+    num_greedy_ties, num_beam_ties = len(differing[0]), sum(map(len, differing[1:]))
+    return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties, max(wanted_of))
 
 
 def _options(generation: GenerationDefaults, beam_size: int, max_output_tokens: int) -> DecodingOptions:

@@ -98,8 +98,8 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     if fidelity := verification.get("fidelity"):
         yield (
             f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "
-            f"({fidelity['num_greedy_ties']} ties), beam {fidelity['beam_size']} "
-            f"({fidelity['num_beam_ties']} ties)"
+            f"({fidelity['num_greedy_ties']} ties)"
+            + (f", beam {fidelity['beam_size']} ({fidelity['num_beam_ties']} ties)" * (fidelity["beam_size"] > 1))
         )
     for name, file in document["files"].items():
         size = "missing" if file["bytes"] is None else f"{file['bytes'] / 1e6:.1f} MB"

@@ -1,4 +1,4 @@
-"""Converts one checkpoint to int8: import, quantize, compare with the model, choose alignments, write."""
+"""Converts one checkpoint to int8: import, compare with the original, quantize, compare, choose alignments, write."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,10 @@ from export.alignment_choice import AlignmentChoice, ByLayer, choose_alignment, 
 from export.architecture.stored import Array
 from export.bundle_writer import checksums
 from export.engine_decode import open_engine, recorded_attention
+from export.fidelity import verified_reading
 from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
-from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
+from export.quantization.agreement import FARTHER, LITTLE, POOR, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.stages import Stages
@@ -35,8 +36,13 @@ def write_int8(
     own_sentences: Sequence[Sentence],
     clock: Stages,
 ) -> Manifest:
-    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save."""
+    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save.
+
+    Before that, the model in float is compared with its reference: int8 is compared with what was read.
+    """
     config, weights = checkpoint.model.config, checkpoint.model.weights
+    golden, random = list(golden_sentences(checkpoint, tokenizer, own_sentences)), list(random_sentences(checkpoint))
+    verified = verified_reading(checkpoint, [*golden, *random], clock)
     shape = shape_of(config)
     graphs = Graphs(decoder_step=DECODER)
     with WeightsFile(directory) as file:
@@ -49,13 +55,14 @@ def write_int8(
     check_fused(directory / DECODER, fused_io.DECODE, shape)
     clock.done("write", "quantized weights")
     manifest = manifest_of(shape, graphs)
-    golden = list(golden_sentences(checkpoint, tokenizer))
     copying = list(alignment_sentences(checkpoint, tokenizer))
-    judged = [*golden, *random_sentences(checkpoint), *own_sentences]
+    judged = [*golden, *random, *(each for each in own_sentences if each not in golden)]
     decoded = decode(directory, manifest, [*judged, *copying])
     clock.done("decode", f"{len(decoded)} sentences, with the engine")
     found = agreement(checkpoint, weights, decoded[: len(judged)])
     clock.done("verify", found.line())
+    if found.is_poor:
+        clock.done("warning", POOR)
     manifest = _with_golden(manifest, tokenizer, decoded[: len(golden)], found)
     translated = [_translated(each, manifest) for each in decoded[len(judged) :]]
     by_layer = cross_attention(config, weights, translated)
@@ -73,7 +80,7 @@ def write_int8(
     return dataclasses.replace(
         manifest,
         checksums=checksums(directory),
-        verification={**manifest.verification, "alignment": alignment},
+        verification={**manifest.verification, "alignment": alignment, **verified},
     )
 
 

@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from export.alignment_choice import choose_alignment, cross_attention
 from export.architecture.transformer import Transformer
 from export.bundle_writer import checksums
-from export.command_group import how_to_install
-from export.fidelity import ReferenceOutputs, ask_reference
+from export.fidelity import ReferenceOutputs, ask_if_installed, verified_reading
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
@@ -37,23 +37,15 @@ def write_traced(
     if precision == "float16" and checkpoint.model.config.relative_bias is not None:
         problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
         raise CheckpointError(Path(checkpoint.name), [problem])
-    expected = _ask_reference(checkpoint, tokenizer, clock) if precision == "float32" else None
+    sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
+    expected, verified = None, dict[str, Any]()
+    if precision == "float32":
+        expected = ask_if_installed(checkpoint, sentences, clock)
+    else:
+        verified = verified_reading(checkpoint, sentences, clock)
     with WeightsFile(directory) as file:
         manifest = _trace(checkpoint, tokenizer, precision, directory, manifest_of, file, clock)
-    return manifest, expected
-
-
-def _ask_reference(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, clock: Stages) -> ReferenceOutputs | None:
-    sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
-    try:
-        expected = ask_reference(checkpoint, sentences)
-    except ModuleNotFoundError as error:
-        package = error.name or ""
-        clock.done("refer", f"not compared with {package}, which is not installed; {how_to_install(package)}")
-        return None
-    if expected is not None:
-        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
-    return expected
+    return dataclasses.replace(manifest, verification={**manifest.verification, **verified}), expected
 
 
 def _trace(

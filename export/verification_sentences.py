@@ -40,10 +40,18 @@ class Sentence:
         return repr(self.text) if self.text is not None else f"random sentence {list(self.source_ids)}"
 
 
-def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """Yield golden texts that fit, for every language pair or some of many; large models get fewer (`bounded`)."""
+def golden_sentences(
+    checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, own: Sequence[Sentence] = ()
+) -> Iterator[Sentence]:
+    """Yield golden texts that fit, for every language pair or some of many; large models get fewer (`bounded`).
+
+    If the model does not read English, the user's `own` sentences take their place.
+    """
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
     pairs = list(checkpoint.pairs())
+    if own and not any(map(_is_english, pairs)):
+        yield from bounded(own[:NUM_GOLDEN], _num_weights(checkpoint))
+        return
     texts_per_pair = max(1, NUM_GOLDEN // len(pairs))
     chosen = pairs[:: max(1, len(pairs) // NUM_GOLDEN)][:NUM_GOLDEN]
     texts = itertools.cycle(GOLDEN_TEXTS) if texts_per_pair == 1 else iter(GOLDEN_TEXTS[:texts_per_pair] * len(chosen))
@@ -58,7 +66,7 @@ def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> It
 def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
     """Yield texts of which translations copy a lot, in English if the model supports it."""
     pairs = list(checkpoint.pairs())
-    languages = next((pair for pair in pairs if pair.source_language_code.lower().startswith("en")), pairs[0])
+    languages = next(filter(_is_english, pairs), pairs[0])
     symbols = checkpoint.tokenizer.reserved_symbols
     texts = [*GOLDEN_TEXTS, *ALIGNMENT_TEXTS]
     if len(symbols) >= NUM_SYMBOLS:
@@ -113,6 +121,10 @@ def _fitting(
         for languages, ids, text in encoded
         if len(ids) <= checkpoint.limits.max_source_tokens
     ]
+
+
+def _is_english(pair: LanguagePair) -> bool:
+    return pair.source_language_code.lower().startswith("en")
 
 
 def _num_tokens(sentence: Sentence) -> int:

@@ -13,7 +13,9 @@ NormPlacement = Literal["pre", "post", "sandwich"]
 LayerNormKind = Literal["vector", "scalar", "rms"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model", "none"]
-PositionLayout = Literal["interleaved", "halves", "learned", "none"]
+PositionLayout = Literal["interleaved", "halves", "learned", "rotary", "none"]
+RotaryPairs = Literal["interleaved", "halves"]
+HeadNorm = Literal["none", "rms", "layer"]
 CosineExponent = Literal["paired", "unbracketed"]
 Autoregression = Literal["self_attention", "ssru"]
 
@@ -38,6 +40,10 @@ class PositionConfig:
 
     A cosine has its sine's wavelength (`paired`) or, in code that omits the brackets of `(c - 1) / d`, component c has
     the exponent `c - 1/d` (`unbracketed`), which makes almost all cosines almost 1.
+
+    With `rotary`, nothing is added: self-attention rotates pairs of a head's components by their position (Su et al.
+    2021, section 3.4), neighbours (`interleaved`, as GPT-J) or i and i + `rotary_size` / 2 (`halves`, as Llama). Only
+    the first `rotary_size` components are rotated; `None`: all.
     """
 
     layout: PositionLayout = "interleaved"
@@ -45,6 +51,8 @@ class PositionConfig:
     base: float = 10000.0
     offset: int = 0
     cosine_exponent: CosineExponent = "paired"
+    rotary_pairs: RotaryPairs = "halves"
+    rotary_size: int | None = None
 
     @property
     def is_sinusoidal(self) -> bool:
@@ -94,6 +102,7 @@ class ModelConfig:
     layer_norm_epsilon: float = 1e-5
     attention_bias: bool = True  # of queries, keys and values
     attention_output: AttentionOutput = "same"  # the output layer: biased like the others, or of its own kind
+    qk_norm: HeadNorm = "none"  # of each head's queries and keys, before they are rotated; one gain for all heads
     score_scale: ScoreScale = "head"  # scores are divided by the square root of this width
     scale_embeddings: bool = True  # multiply by sqrt(d_model), section 3.4
     share_embeddings: bool = False  # one table for source and target
@@ -130,6 +139,11 @@ class ModelConfig:
         return self.num_heads * self.head_size
 
     @property
+    def rotary_size(self) -> int:
+        """Return how many components of a head are rotated in self-attention."""
+        return (self.positions.rotary_size or self.head_size) if self.positions.layout == "rotary" else 0
+
+    @property
     def score_factor(self) -> float:
         widths = {"head": self.head_size, "model": self.d_model, "none": 1}
         return 1.0 / math.sqrt(widths[self.score_scale])
@@ -159,6 +173,10 @@ class ModelConfig:
                 problems.append("relative_bias needs self-attention, which autoregression ssru has none of")
         if self.positions.is_sinusoidal and self.d_model % 2:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
+        if self.rotary_size % 2 or self.rotary_size > self.head_size:
+            problems.append(f"positions rotate {self.rotary_size} of a head's {self.head_size} components, not pairs")
+        if self.rotary_size and self.autoregression == "ssru":
+            problems.append("positions.layout rotary needs self-attention, which autoregression ssru has none of")
         if self.state_size % STATE_MULTIPLE:
             problems.append(
                 f"d_model {self.state_size} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"

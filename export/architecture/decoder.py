@@ -21,7 +21,7 @@ class DecoderLayer(nn.Module):
             self.recurrence = Recurrence(config)
             self.recurrence_residual = Residual(config)
         else:
-            self.self_attention = MultiHeadAttention(config)
+            self.self_attention = MultiHeadAttention(config, rotates=True)
             self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config, keys_width=keys_width)
         self.cross_attention_residual = Residual(config)

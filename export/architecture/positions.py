@@ -39,6 +39,32 @@ def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -
     return table.astype(np.float32)
 
 
+def rotary_tables(
+    num_positions: int, head_size: int, rotary_size: int, config: PositionConfig
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Return what rotates a head x (D,) at position p: x * first[p] + x[partners] * second[p].
+
+    The tables (P, D) are cosines, and sines with their signs; ones and zeros where nothing is rotated. `partners` (D,)
+    are the other components of pairs. Pair i turns by p / base^(2i / rotary_size).
+    """
+    places = rotary_order(head_size, rotary_size, config)[:rotary_size].reshape(2, -1)  # of the pairs
+    position = np.arange(num_positions, dtype=np.float64)[:, None] + config.offset
+    angles = position * config.base ** (-2 * np.arange(rotary_size // 2) / rotary_size)
+    cosines, sines = np.ones((num_positions, head_size)), np.zeros((num_positions, head_size))
+    partners = np.arange(head_size)
+    for own, other, sign in ((*places, -1), (*places[::-1], 1)):
+        cosines[:, own], sines[:, own], partners[own] = np.cos(angles), sign * np.sin(angles), other
+    return cosines.astype(np.float32), sines.astype(np.float32), partners
+
+
+def rotary_order(head_size: int, rotary_size: int, config: PositionConfig) -> npt.NDArray[np.int64]:
+    """Return a head's components (D,): the first ones of all pairs, the second ones, and those that are not rotated."""
+    order = np.arange(head_size)
+    if config.rotary_pairs == "interleaved":
+        order[:rotary_size] = order[:rotary_size].reshape(-1, 2).T.reshape(-1)
+    return order
+
+
 def distance_buckets(config: RelativeBiasConfig, *, is_causal: bool) -> npt.NDArray[np.int64]:
     """Return the bucket of each column of `distance_column`, as in T5: (D + 1,) if causal, else (2 D + 1,)."""
     distances = np.arange(config.max_distance + 1)

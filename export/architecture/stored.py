@@ -145,6 +145,9 @@ def residual_norms(config: ModelConfig, name: str) -> list[str]:
 def _attention(config: ModelConfig, name: str, keys_width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     for part, num_inputs in (("query", config.d_model), ("key", keys_width), ("value", keys_width)):
         yield from _dense(f"{name}.{part}", config.attention_width, num_inputs, has_bias=config.attention_bias)
+    if config.qk_norm != "none":
+        parts = ("weight",) if config.qk_norm == "rms" else ("weight", "bias")
+        yield from ((f"{name}.{side}_norm.{part}", (config.head_size,)) for side in ("query", "key") for part in parts)
     if config.attention_output != "none":
         has_bias = config.has_attention_output_bias
         yield from _dense(f"{name}.output", config.d_model, config.attention_width, has_bias=has_bias)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
-from export.architecture.config import Activation, ModelConfig
+from export.architecture.config import Activation, LayerNormKind, ModelConfig
 from export.architecture.names import ENCODER_TABLE, projection_table, target_table
-from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
+from export.architecture.positions import distance_buckets, distance_column, rotary_tables, sinusoidal_table
 from export.architecture.stored import Array, as_float32, residual_norms
 from export.quantization.weights import LARGEST, quantize_rows
 from export.stages import progress
@@ -119,17 +119,27 @@ class StreamedTransformer:
     ) -> Floats:
         """Attend from (B, Q, d) to `memory` (B, S, d) or itself; scores (B, H, Q, S) gain `masked`; fills `kept`."""
         config = self._sides[name.partition(".")[0]]
-        queries = _heads(self._dense(f"{name}.query", x), config.num_heads)
-        memory = x if memory is None else memory
-        keys, values = (
-            _heads(self._stored(self._dense(f"{name}.{part}", memory)), config.num_heads) for part in ("key", "value")
-        )
+        rotates, memory = memory is None, x if memory is None else memory
+        queries = self._placed(f"{name}.query", x, rotates=rotates)
+        keys = self._stored(self._placed(f"{name}.key", memory, rotates=rotates))
+        values = _heads(self._stored(self._dense(f"{name}.value", memory)), config.num_heads)
         scores = queries @ keys.swapaxes(-1, -2) * np.float32(config.score_factor) + masked
         probabilities = _softmax(scores)
         if kept is not None:
             kept.append(probabilities)
         heads = (probabilities @ values).swapaxes(1, 2).reshape(*x.shape[:2], -1)
         return heads if self._config.attention_output == "none" else self._dense(f"{name}.output", heads)
+
+    def _placed(self, name: str, x: Floats, *, rotates: bool) -> Floats:
+        """Return the queries or keys of (B, L, d), normed and rotated: (B, H, L, D)."""
+        config = self._sides[name.partition(".")[0]]
+        heads = _heads(self._dense(name, x), config.num_heads)
+        if config.qk_norm != "none":
+            heads = self._norm(f"{name}_norm", heads, "rms" if config.qk_norm == "rms" else "vector")
+        if not rotates or not config.rotary_size:
+            return heads
+        cosines, sines, partners = rotary_tables(x.shape[1], config.head_size, config.rotary_size, config.positions)
+        return heads * cosines + heads[..., partners] * sines
 
     def _stored(self, x: Floats) -> Floats:
         """Return keys or values as caches have them: in bfloat16, if this is int8."""
@@ -179,8 +189,8 @@ class StreamedTransformer:
     def _final_norm(self, side: str, x: Floats) -> Floats:
         return self._norm(f"{side}.final_norm", x) if self._config.final_norm else x
 
-    def _norm(self, name: str, x: Floats) -> Floats:
-        epsilon, kind = np.float32(self._config.layer_norm_epsilon), self._config.layer_norm
+    def _norm(self, name: str, x: Floats, kind: LayerNormKind | None = None) -> Floats:
+        epsilon, kind = np.float32(self._config.layer_norm_epsilon), kind or self._config.layer_norm
         if kind == "rms":
             return x / _root_mean_square(x, epsilon) * as_float32(self._weights[f"{name}.weight"])
         centered = x - x.mean(axis=-1, keepdims=True)

@@ -16,6 +16,7 @@ from export.architecture.relative_bias import RelativeBias
 from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.distance_bias import DistanceBias
+from export.graphs.heads import HeadForms
 from export.graphs.operators import causal_attention, multi_head_attention
 
 
@@ -79,7 +80,7 @@ def _autoregression(layer: DecoderLayer, config: ModelConfig) -> tuple[nn.Module
     """Return what reads the tokens before, from (B T, d) and (B, T) to (B T, d), and its residual connection."""
     if layer.is_recurrent:
         return _Recurrence(layer.recurrence, config.max_target_positions), layer.recurrence_residual
-    return _SelfAttention(layer.self_attention), layer.self_attention_residual
+    return _SelfAttention(layer.self_attention, config.max_target_positions), layer.self_attention_residual
 
 
 class _Recurrence(nn.Module):
@@ -103,8 +104,9 @@ class _SelfAttention(nn.Module):
     Its weights are parts of the decoder step graph's, so that a bundle stores them once.
     """
 
-    def __init__(self, attention: MultiHeadAttention) -> None:
+    def __init__(self, attention: MultiHeadAttention, num_positions: int) -> None:
         super().__init__()
+        self.forms = HeadForms(attention, num_positions)
         self.num_heads, self.scale = attention.num_heads, attention.scale
         self.packed = packed_projection(attention, attention.query, attention.key, attention.value)
         self.output = output_projection(attention)
@@ -116,6 +118,7 @@ class _SelfAttention(nn.Module):
             _part(self.packed, x, slice(begin, begin + width)).unflatten(0, shape)
             for begin in range(0, 3 * width, width)
         )  # each (B, T, H D)
+        queries, keys = self.forms.queries(queries), self.forms.keys(keys)
         heads = causal_attention(queries, keys, values, self.num_heads, self.scale, bias)  # (B, T, H D)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
@@ -132,12 +135,12 @@ class _CrossAttention(nn.Module):
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.scale = attention.num_heads, attention.scale
-        self.query = packed_projection(attention, attention.query)
+        self.query, self.forms = packed_projection(attention, attention.query), HeadForms(attention)
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
         """Map (B T, d) to (B T, d)."""
-        queries = self.query(x).unflatten(0, shape)
+        queries = self.forms.queries(self.query(x)).unflatten(0, shape)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
@@ -153,11 +156,14 @@ class _CrossAttentionProbabilities(nn.Module):
         self.split = (attention.num_heads, padded_head_size(attention.head_size))
         self.scale = attention.scale
         self.register_buffer("heads", torch.tensor(heads, dtype=torch.int64))
+        self.forms = HeadForms(attention)
         self.query = packed_projection(attention, attention.query)  # of all heads, as the decoder step graph has it
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, keys: Tensor) -> Tensor:
         """Map (B T, d) and keys (B, H, S, D) to (B, T, S) float32."""
-        queries = self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2)  # (B, H, T, D)
+        queries = (
+            self.forms.queries(self.query(x)).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2)
+        )  # (B, H, T, D)
         # In float32, as scores of large weights would overflow float16.
         queries, keys = (each.index_select(1, self.heads).float() for each in (queries, keys))  # (B, h, ., D)
         scores = queries * self.scale @ keys.transpose(2, 3)  # (B, h, T, S)

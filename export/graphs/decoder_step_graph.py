@@ -13,6 +13,7 @@ from export.architecture.relative_bias import RelativeBias
 from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection
 from export.graphs.distance_bias import DistanceBias
+from export.graphs.heads import HeadForms
 from export.graphs.operators import arg_max, corner, group_query_attention, log_of_column, multi_head_attention, top_k
 from service.bundle.graph_io import NO_TOKEN
 
@@ -28,7 +29,7 @@ class DecoderStepGraph(nn.Module):
         decoder = model.decoder
         self.embedding = decoder.embedding
         layers = cast(Iterable[DecoderLayer], decoder.layers)
-        self.layers = nn.ModuleList(_Layer(layer) for layer in layers)
+        self.layers = nn.ModuleList(_Layer(layer, model.config.max_target_positions) for layer in layers)
         self.biases = nn.ModuleList(map(DistanceBias, cast(Iterable[RelativeBias], decoder.relative_biases)))
         self.final_norm = decoder.final_norm
         self.projection = _Projection(model.projection, suppressed_ids, renormalizes=renormalizes)
@@ -65,13 +66,13 @@ class DecoderStepGraph(nn.Module):
 class _Layer(nn.Module):
     """One decoder layer: attention to the row's cache, or its state; attention to its source; feed-forward."""
 
-    def __init__(self, layer: DecoderLayer) -> None:
+    def __init__(self, layer: DecoderLayer, num_positions: int) -> None:
         super().__init__()
         self.autoregression: nn.Module
         if layer.is_recurrent:
             self.autoregression, self.autoregression_residual = _Recurrence(layer.recurrence), layer.recurrence_residual
         else:
-            self.autoregression = _CachedSelfAttention(layer.self_attention)
+            self.autoregression = _CachedSelfAttention(layer.self_attention, num_positions)
             self.autoregression_residual = layer.self_attention_residual
         self.cross_attention = _CrossAttention(layer.cross_attention)
         self.cross_attention_residual = layer.cross_attention_residual
@@ -107,8 +108,9 @@ class _Layer(nn.Module):
 
 
 class _CachedSelfAttention(nn.Module):
-    def __init__(self, attention: MultiHeadAttention) -> None:
+    def __init__(self, attention: MultiHeadAttention, num_positions: int) -> None:
         super().__init__()
+        self.forms = HeadForms(attention, num_positions)
         self.num_heads, self.scale = attention.num_heads, attention.scale
         self.packed = packed_projection(attention, attention.query, attention.key, attention.value)
         self.output = output_projection(attention)
@@ -117,7 +119,7 @@ class _CachedSelfAttention(nn.Module):
         self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor], bias: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Map (B, d) to (B, d) and the grown cache."""
-        packed = self.packed(x).unsqueeze(1)  # (B, 1, 3 H D)
+        packed = self.forms.packed(self.packed(x), lengths).unsqueeze(1)  # (B, 1, 3 H D)
         heads, key, value = group_query_attention(
             packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale, bias
         )
@@ -144,12 +146,12 @@ class _CrossAttention(nn.Module):
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.scale = attention.num_heads, attention.scale
-        self.query = packed_projection(attention, attention.query)
+        self.query, self.forms = packed_projection(attention, attention.query), HeadForms(attention)
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
         """Map (B, d) to (B, d)."""
-        queries = self.query(x).unsqueeze(1)  # (B, 1, H D)
+        queries = self.forms.queries(self.query(x)).unsqueeze(1)  # (B, 1, H D)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.squeeze(1))
         return output

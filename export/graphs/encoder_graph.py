@@ -13,6 +13,7 @@ from export.architecture.relative_bias import RelativeBias
 from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.distance_bias import DistanceBias
+from export.graphs.heads import HeadForms
 from export.graphs.operators import multi_head_attention
 
 
@@ -24,7 +25,8 @@ class EncoderGraph(nn.Module):
         encoder = model.encoder
         self.embedding = encoder.embedding
         encoder_layers = cast(Iterable[EncoderLayer], encoder.layers)
-        self.layers = nn.ModuleList(_Layer(layer) for layer in encoder_layers)
+        num_positions = model.config.max_source_positions
+        self.layers = nn.ModuleList(_Layer(layer, num_positions) for layer in encoder_layers)
         self.biases = nn.ModuleList(map(DistanceBias, cast(Iterable[RelativeBias], encoder.relative_biases)))
         self.final_norm = encoder.final_norm
         decoder_layers = cast(Iterable[DecoderLayer], model.decoder.layers)
@@ -42,9 +44,9 @@ class EncoderGraph(nn.Module):
 
 
 class _Layer(nn.Module):
-    def __init__(self, layer: EncoderLayer) -> None:
+    def __init__(self, layer: EncoderLayer, num_positions: int) -> None:
         super().__init__()
-        self.self_attention = _SelfAttention(layer.self_attention)
+        self.self_attention = _SelfAttention(layer.self_attention, num_positions)
         self.self_attention_residual = layer.self_attention_residual
         self.feed_forward = layer.feed_forward
         self.feed_forward_residual = layer.feed_forward_residual
@@ -57,8 +59,9 @@ class _Layer(nn.Module):
 
 
 class _SelfAttention(nn.Module):
-    def __init__(self, attention: MultiHeadAttention) -> None:
+    def __init__(self, attention: MultiHeadAttention, num_positions: int) -> None:
         super().__init__()
+        self.forms = HeadForms(attention, num_positions)
         self.num_heads, self.scale = attention.num_heads, attention.scale
         self.query = packed_projection(attention, attention.query)
         self.key = packed_projection(attention, attention.key)
@@ -70,6 +73,7 @@ class _SelfAttention(nn.Module):
         queries, keys, values = (
             layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value)
         )  # each (B, S, H D)
+        queries, keys = self.forms.queries(queries), self.forms.keys(keys)
         heads = multi_head_attention(queries, keys, values, lengths, self.num_heads, self.scale, bias)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
@@ -82,11 +86,12 @@ class _CrossKeysValues(nn.Module):
         self.heads = (attention.num_heads, padded_head_size(attention.head_size))
         self.key = packed_projection(attention, attention.key)
         self.value = packed_projection(attention, attention.value)
+        self.forms = HeadForms(attention)
 
     def forward(self, memory: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
         """Map (B S, d) to keys and values, each (B, H, S, D)."""
         keys, values = (
-            layer(memory).unflatten(0, shape).unflatten(2, self.heads).transpose(1, 2)
-            for layer in (self.key, self.value)
+            form(layer(memory)).unflatten(0, shape).unflatten(2, self.heads).transpose(1, 2)
+            for layer, form in ((self.key, self.forms.keys), (self.value, nn.Identity()))
         )
         return keys, values

@@ -88,10 +88,12 @@ class ImportedCheckpoint:
     any_to_any: tuple[Language, ...] = ()
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
+    is_prose: bool = True  # what callers will send
     notes: tuple[str, ...] = ()  # what whoever converts it should know
     changes: Mapping[str, Any] = field(default_factory=dict)  # what was changed at the user's wish, for people
     shortlist: Shortlist | None = None
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
+    reference_searches: bool = True  # or translates greedily only
 
     def in_float32(self) -> "ImportedCheckpoint":
         return dataclasses.replace(self, model=self.model.in_float32())

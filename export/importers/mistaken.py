@@ -15,12 +15,19 @@ _LFS = b"version https://git-lfs.github.com/spec/v1"
 _POINTER_BYTES = 1024  # git-lfs itself reads no larger file as a pointer
 _PARTS = (".incomplete", ".part", ".crdownload", ".aria2", ".download")
 _WEIGHTS = (".safetensors", ".bin", ".npz", ".gz", ".zst")
+_START_BYTES = 512
+# How files begin. torch's zips begin with the name of their pickle, its files before 1.6 with the pickle of a number.
 _MAGIC = (
-    (b"GGUF", "a file of llama.cpp, whose weights are quantized for it", "give the folder that it was made from"),
-    (b"PK\x03\x04", "a zip archive", "unpack it and give the folder; a state dict of torch is for --from notebook"),
-    (b"\x1f\x8b", "compressed by gzip", "unpack it and give the folder"),
-    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", "unpack it and give the folder"),
-    (b"version https://git-lfs", "a pointer of git-lfs", "run 'git lfs pull' in its folder, and give that"),
+    (rb"GGUF", "a file of llama.cpp, whose weights are quantized for it", "give the folder that it was made from"),
+    (
+        rb"PK\x03\x04.{26}[^/]*/data\.pkl|\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
+        "a file of torch",
+        "if it is a bare state dict, give it with --from pytorch; else give the folder that it belongs to",
+    ),
+    (rb"PK\x03\x04", "a zip archive", "unpack it and give the folder"),
+    (rb"\x1f\x8b", "compressed by gzip", "unpack it and give the folder"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by Zstandard", "unpack it and give the folder"),
+    (rb"version https://git-lfs", "a pointer of git-lfs", "run 'git lfs pull' in its folder, and give that"),
 )
 _NAMED = 5
 
@@ -33,11 +40,11 @@ def mistaken_path(path: Path) -> str:
         return "it is neither a folder nor a file"
     try:
         with path.open("rb") as file:
-            start = file.read(64)
+            start = file.read(_START_BYTES)
     except OSError as error:
         return f"it can't be read ({error.strerror}); change its permissions"
     for magic, what, advice in _MAGIC:
-        if start.startswith(magic):
+        if re.match(magic, start, re.DOTALL):
             return f"it is {what}; {advice}"
     if path.suffix == ".safetensors" or (path.parent / "config.json").is_file():
         return f"it is a file; give its folder, {path.parent}, which must hold the settings and the tokenizer, too"
@@ -109,7 +116,9 @@ _TOOLS = (
     _Tool(
         "a checkpoint of fairseq",
         (("*.pt",), ("*dict*.txt",)),
-        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; others can't be converted",
+        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; of others CTranslate2's "
+        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given, "
+        "with its SentencePiece model in it or as --tokenizer",
     ),
     _Tool(
         "a checkpoint of Keras or TensorFlow",
@@ -159,6 +168,21 @@ def _base_model(files: list[Path]) -> str:
     except ValueError:
         return ""
     return f" of {name[:100]!r}" if isinstance(name, str) and name else ""
+
+
+# Settings of OpenNMT-py, and of EOLE, which follows it.
+_OF_OPENNMT = frozenset(("src_vocab", "transforms", "transforms_configs", "rnn_size", "enc_rnn_size", "hidden_size"))
+
+
+def unknown_settings(document: Mapping[str, Any]) -> str:
+    """Return what to do with a `config.json` that names no `model_type` and is not of our own format."""
+    given = "it has no model_type"
+    if found := sorted(_OF_OPENNMT & document.keys()):
+        return (
+            f"{given}, and {_listed(found)} as OpenNMT-py's and EOLE's have; CTranslate2's ct2-opennmt-py-converter, "
+            "or python -m ctranslate2.converters.eole_ct2, makes a folder that can be given"
+        )
+    return f"{given}, as transformers' have, nor source_vocabulary_size, as our own format's"
 
 
 _INSTEAD = "OPUS-MT, NLLB-200, M2M100 and mBART-50 translate between the same languages"

@@ -5,7 +5,7 @@ from pathlib import Path
 from export.importers.files import find
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.mistaken import foreign_folder, mistaken_folder, mistaken_path, refused_type
+from export.importers.mistaken import foreign_folder, mistaken_folder, mistaken_path, refused_type, unknown_settings
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.registry import KINDS, Kind, by_suffix
 
@@ -19,7 +19,7 @@ def import_checkpoint(
     source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
     """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is."""
-    return select_kind(source, name).load()(source, options)
+    return select_kind(source, name or ("pytorch" if options.like else None)).load()(source, options)
 
 
 def select_kind(source: Path, name: str | None = None) -> Kind:
@@ -62,7 +62,7 @@ def _agreed(directory: Path, kind: Kind) -> Kind:
 
 def _by_config(directory: Path) -> Kind:
     if not (directory / _CONFIG_NAME).is_file():
-        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
+        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from pytorch"
         if tokenizer := find(directory, _TOKENIZERS):
             problem += f"; it holds a tokenizer ({tokenizer[0].name}): add {_CONFIG_NAME} and weights of its model"
         raise CheckpointError(directory, [problem])
@@ -72,6 +72,8 @@ def _by_config(directory: Path) -> Kind:
         raise CheckpointError(directory, [f"{_CONFIG_NAME}: {error}"]) from error
     model_type = document.get("model_type")
     if model_type is None:
+        if not {"source_vocabulary_size", "d_model"} & document.keys():
+            raise CheckpointError(directory, [f"{_CONFIG_NAME}: {unknown_settings(document)}"])
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:

@@ -17,7 +17,7 @@ ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
 _FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
 _SIZES = ("num_layers", "num_heads", "head_size")
 _OPTIONAL_FLAGS = ("rms_norm", "embedding_norm", "gated", "sandwich_norm", "block_norm")
-_OPTIONAL = ("width", "relative_biases", *_OPTIONAL_FLAGS)  # 0 where a node lacks them
+_OPTIONAL = ("width", "relative_biases", "rotary_size", "qk_norm", *_OPTIONAL_FLAGS)  # 0 where a node lacks them
 _DECODER_HEADS = ("decoder_num_heads", "decoder_head_size")  # of `Encode`, where the decoder's are not its own
 _OWN = {fused_io.ENCODE: ("num_decoder_layers",), fused_io.DECODE: ("renormalizes", "recorded_layer")}
 _WITH_SHORTLISTS = {
@@ -95,6 +95,10 @@ def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelS
         yield f"{attributes[cached[0]]} heads of {attributes[cached[1]]}, expected those of {shape}"
     if (num_tables := attributes.get("relative_biases", 0)) not in (0, 1, attributes["num_layers"]):
         yield f"relative_biases is {num_tables}, expected 0, 1 or {attributes['num_layers']}"
+    if (rotary_size := attributes.get("rotary_size", 0)) % 2 or not 0 <= rotary_size <= attributes["head_size"]:
+        yield f"rotary_size is {rotary_size}, expected an even number up to {attributes['head_size']}"
+    if attributes.get("qk_norm", 0) not in (0, 1, 2):
+        yield f"qk_norm is {attributes['qk_norm']}, expected 0, 1 or 2"
     layers = attributes["num_layers" if operator == fused_io.DECODE else "num_decoder_layers"]
     if layers != shape.num_decoder_layers or attributes["num_layers"] < 1:
         yield f"{layers} decoder layers, expected {shape.num_decoder_layers}"
@@ -108,6 +112,10 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     norm: list[_Kind] = [(FLOAT, (1 if attributes["scalar_norm"] else width,))] * num_parts
     output = _dense(width, heads_width) if attributes["output_projection"] else []
     gate = _dense(None, width) if attributes.get("gated", 0) else []
+    head_norm, cached_norm = (
+        [(FLOAT, (size,))] * attributes.get("qk_norm", 0) for size in (attributes["head_size"], shape.head_size)
+    )
+    packed = [*_dense(3 * heads_width, width), *head_norm, *head_norm, *output]
     ends = norm * attributes.get("block_norm", 0)
     residual = norm * (1 + attributes.get("sandwich_norm", 0))
     feed_forward = [*residual, *ends, *gate, *_dense(None, width), *_dense(width, None)]
@@ -115,22 +123,24 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     yield from [
         *_table(shape.vocabulary_size if decodes else None, width),
         (FLOAT, (None, width)),
+        *[(FLOAT, (None, size)) for size in [attributes.get("rotary_size", 0)] if size],
         *(norm if attributes.get("embedding_norm", 0) else []),
         *[(FLOAT, (attributes["num_heads"], None))] * attributes.get("relative_biases", 0),
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
             yield from residual
-            yield from _dense(2 * width, width) if shape.is_recurrent else [*_dense(3 * heads_width, width), *output]
-            yield from [*residual, *_dense(heads_width, width), *output, *feed_forward]
+            yield from _dense(2 * width, width) if shape.is_recurrent else packed
+            yield from [*residual, *_dense(heads_width, width), *head_norm, *output, *feed_forward]
         else:
-            yield from [*residual, *_dense(3 * heads_width, width), *output, *feed_forward]
+            yield from [*residual, *packed, *feed_forward]
     yield from norm if attributes["final_norm"] else []
     if decodes:
         yield from _dense(shape.vocabulary_size, width)
         yield from 2 * [(INT64, (None,))]
     else:
-        yield from shape.num_decoder_layers * _dense(2 * shape.num_heads * shape.head_size, width)
+        cross = [*_dense(2 * shape.num_heads * shape.head_size, width), *cached_norm]
+        yield from shape.num_decoder_layers * cross
         if shape.shortlist_size:
             yield from ((INT64, (None,)), (INT64, (None,)), (INT32, (None,)))
 

@@ -6,6 +6,7 @@ in any floating dtype, quantized and written: no more than one of them is in mem
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,13 @@ from numpy import typing as npt
 from export.alignment import AlignmentHeads
 from export.architecture.config import ModelConfig
 from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
-from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
+from export.architecture.positions import (
+    distance_buckets,
+    distance_column,
+    rotary_order,
+    rotary_tables,
+    sinusoidal_table,
+)
 from export.architecture.stored import Array, as_float32, residual_norms
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
@@ -97,11 +104,13 @@ class FusedNodes:
             layer = f"encoder.layers.{index}"
             constants += self._residual(f"{layer}.self_attention")
             constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+            constants += self._head_norms(f"{layer}.self_attention", "query", "key")
             constants += self._output(f"{layer}.self_attention")
             constants += self._feed_forward(layer)
         constants += self._final_norm("encoder")
         for index in progress(range(config.num_decoder_layers), "decoder"):
             constants += self._dense(*_parts(f"decoder.layers.{index}.cross_attention", "key", "value"))
+            constants += self._head_norms(f"decoder.layers.{index}.cross_attention", "key")
         return FusedNode(
             fused_io.ENCODE,
             {**self._attributes("encoder"), "num_decoder_layers": config.num_decoder_layers},
@@ -120,9 +129,11 @@ class FusedNodes:
             else:
                 constants += self._residual(f"{layer}.self_attention")
                 constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+                constants += self._head_norms(f"{layer}.self_attention", "query", "key")
                 constants += self._output(f"{layer}.self_attention")
             constants += self._residual(f"{layer}.cross_attention")
             constants += self._dense(f"{layer}.cross_attention.query")
+            constants += self._head_norms(f"{layer}.cross_attention", "query")
             constants += self._output(f"{layer}.cross_attention")
             constants += self._feed_forward(layer)
         constants += self._final_norm("decoder")
@@ -147,6 +158,8 @@ class FusedNodes:
             "block_norm": int(config.block_norm),
             "decoder_num_heads": decoder.num_heads if has_other_heads else 0,
             "decoder_head_size": decoder.head_size if has_other_heads else 0,
+            "rotary_size": config.rotary_size,
+            "qk_norm": ("none", "rms", "layer").index(config.qk_norm),
         }
         return {
             "num_layers": self._num_layers(side),
@@ -169,6 +182,7 @@ class FusedNodes:
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
             self._file.add(f"{name}.positions", self._positions(side, num_positions)),
+            *self._angles(side, num_positions),
             *(self._norm(f"{side}.embedding.norm") if self._config.embedding_norm else []),
             *self._relative_biases(side, num_positions),
         ]
@@ -180,6 +194,16 @@ class FusedNodes:
         if positions.is_sinusoidal:
             return sinusoidal_table(num_positions, width, positions)
         return np.zeros((num_positions, width), np.float32)
+
+    def _angles(self, side: str, num_positions: int) -> Constants:
+        """Return the cosines and sines of each position, (P, rotary_size), if it rotates heads."""
+        config = self._config.of(side)
+        if not config.rotary_size:
+            return []
+        tables = rotary_tables(num_positions, config.head_size, config.rotary_size, config.positions)
+        second = rotary_order(config.head_size, config.rotary_size, config.positions)[config.rotary_size // 2 :]
+        second = second[: config.rotary_size // 2]  # of the pairs: their sines are positive
+        return [self._file.add("angles", np.concatenate([each[:, second] for each in tables[:2]], axis=1))]
 
     def _relative_biases(self, side: str, num_positions: int) -> Constants:
         """Return the tables by how far a key is ahead of its query, from the farthest behind on."""
@@ -219,6 +243,11 @@ class FusedNodes:
     def _residual(self, name: str) -> Constants:
         return [constant for norm in residual_norms(self._config, name) for constant in self._norm(norm)]
 
+    def _head_norms(self, attention: str, *sides: str) -> Constants:
+        parts = {"none": (), "rms": ("weight",), "layer": ("weight", "bias")}[self._config.qk_norm]
+        names = [f"{attention}.{side}_norm.{part}" for side in sides for part in parts]
+        return [self._file.add(name, self._floats(name)) for name in names]
+
     def _final_norm(self, side: str) -> Constants:
         return self._norm(f"{side}.final_norm") if self._config.final_norm else []
 
@@ -251,7 +280,7 @@ class FusedNodes:
     def _table(self, *names: str) -> "_Table":
         """Quantize and store weights (out, in) one below the other; once, however often it is asked for."""
         if names not in self._tables:
-            parts = [self._weights[name] for name in names]
+            parts = [self._read(name) for name in names]
             num_outputs, num_inputs = sum(len(part) for part in parts), parts[0].shape[1]
             shape = -(-num_outputs // BLOCK_COLUMNS), -(-num_inputs // GROUP_INPUTS), BLOCK_COLUMNS, GROUP_INPUTS
             scales: list[npt.NDArray[np.float32]] = []
@@ -260,7 +289,18 @@ class FusedNodes:
         return self._tables[names]
 
     def _floats(self, name: str) -> npt.NDArray[np.float32]:
-        return as_float32(self._weights[name])
+        return as_float32(self._read(name))
+
+    def _read(self, name: str) -> Array:
+        """Return a weight; with pairs in halves, as the operators have them, if it is of queries or keys to rotate.
+
+        Scores do not change: both sides of their products have another order.
+        """
+        weight, config = self._weights[name], self._config.of(name.partition(".")[0])
+        if not config.rotary_size or not re.search(r"\.self_attention\.(query|key)(_norm)?\.", name):
+            return weight
+        order = rotary_order(config.head_size, config.rotary_size, config.positions)
+        return weight.reshape(-1, config.head_size, *weight.shape[1:])[:, order].reshape(weight.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,13 +38,35 @@ def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
 
 def check_intact(directory: Path, manifest: Manifest) -> None:
     """Check every file of a bundle against its manifest, and that its graphs refer to nothing else."""
-    problems = mismatches(directory, manifest.checksums)
-    if problems:
-        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    check_parsed(directory, manifest)
+    check_weights(directory, manifest)
+
+
+def check_weights(directory: Path, manifest: Manifest) -> None:
+    """Check the files that nothing parses: they hold numbers, of which none is wrong before it is computed with."""
+    parsed = _parsed(manifest)
+    _check(directory, {name: each for name, each in manifest.checksums.items() if name not in parsed})
+
+
+def check_parsed(directory: Path, manifest: Manifest) -> None:
+    """Check the files that native code parses, and that graphs refer to nothing else. All damage is named at once."""
+    if mismatches(directory, _parsed(manifest)):
+        _check(directory, manifest.checksums)
     graphs = manifest.graphs
     fused = {graphs.encoder: ENCODE, graphs.decoder_step: DECODE} if manifest.is_fused else {}
     for name in graphs.files:
         check_graph(directory / name, manifest.checksums, fused.get(name, ""))
+
+
+def _parsed(manifest: Manifest) -> dict[str, str]:
+    names = (*manifest.graphs.files, *manifest.tokenizer.files)
+    return {name: manifest.checksums[name] for name in names}
+
+
+def _check(directory: Path, checksums: Mapping[str, str]) -> None:
+    problems = mismatches(directory, checksums)
+    if problems:
+        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:

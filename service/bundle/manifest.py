@@ -74,6 +74,7 @@ class Manifest:
     architecture: dict[str, Any] = field(default_factory=dict)  # for people: the model's type, sizes and variants
     licence: str = ""  # of the weights, as their model card states it
     any_to_any: tuple[Language, ...] = ()  # each is translated into every other one
+    is_prose: bool = True  # what callers send; otherwise texts are neither cut, searched nor mended: codes, formulas
     schema_version: int = SCHEMA_VERSION
 
     def pairs(self) -> Iterator[LanguagePair]:

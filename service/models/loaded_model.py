@@ -200,6 +200,7 @@ class LoadedModel:
 
 def _default_options(manifest: Manifest, *, checks_numbers: bool) -> DecodingOptions:
     generation = manifest.generation
+    guards = {} if manifest.is_prose else {"max_length_ratio": 0.0, "max_repeats": 0}  # formulas do repeat themselves
     return DecodingOptions(
         beam_size=generation.beam_size,
         length_penalty=generation.length_penalty,
@@ -208,7 +209,7 @@ def _default_options(manifest: Manifest, *, checks_numbers: bool) -> DecodingOpt
         stops_early=generation.stops_early,
         narrows=generation.narrows,
         forces_end=generation.forces_end,
-        **{**DEFAULTS, **generation.options, "check_numbers": checks_numbers},
+        **{**DEFAULTS, **guards, **generation.options, "check_numbers": checks_numbers},
     )
 
 

@@ -1,10 +1,14 @@
-"""Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine."""
+"""Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine.
+
+The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right.
+"""
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from service.bundle.checksums import check_intact
+from service.bundle.checksums import check_parsed, check_weights
 from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -71,10 +75,16 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
     directory, manifest = bundle.directory, bundle.manifest
     check_device(session_config.device)
     check_precision(manifest.precision, session_config.device, str(directory))
-    check_intact(directory, manifest)
+    check_parsed(directory, manifest)
     pairs = LanguagePairs(manifest)
-    tokenizer = load_tokenizer(manifest.tokenizer, directory)
-    opened = open_runners(directory, manifest, engine_config, session_config)
+    with ThreadPoolExecutor(2) as pool:
+        checking = pool.submit(check_weights, directory, manifest)
+        loading = pool.submit(load_tokenizer, manifest.tokenizer, directory)
+        try:
+            opened = open_runners(directory, manifest, engine_config, session_config)
+        finally:
+            checking.result()  # damage is the reason for whatever else fails
+        tokenizer = loading.result()
     # Before the trials: the end of a trial terminates the encoder until the engine starts.
     if opened.aligner is not None:
         check_aligner(bundle, pairs, opened.aligner)

@@ -1,6 +1,7 @@
 """Warms up a bundle, so that the first callers don't pay for one-time costs, and measures the best number of slots."""
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
@@ -31,6 +32,8 @@ _ENOUGH = 0.8  # of the highest number of rows per second
 _LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
 _MEASURED_SECONDS = 0.03
 _MOST_STEPS = 16  # of a model whose steps take less than that allows
+_FEW_TOKENS = 4  # of a trial: what it shows does not depend on more
+_SOURCE_TOKENS = 2  # of those measured: encoding takes a while, and few or many more make a step no slower
 
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> dict[int, float]:
@@ -40,13 +43,15 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
     worker's step by its number of rows: one, some, and all of its slots.
     """
     slot_counts = worthwhile_counts(len(runners), are_fused=isinstance(runners[0], FusedRunner))
-    source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
+    source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)[-_SOURCE_TOKENS:]
+    filled: list[Batch] = []  # of each worker, until its runner is resized
 
     def lanes_step_seconds(num_rows: Sequence_[int]) -> dict[int, float]:
         """Measure the workers' steps concurrently, as they will run, since they share memory bandwidth and caches."""
         with ThreadPoolExecutor(len(runners)) as pool:
-            filling = [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]
-            filled = [each.result() for each in filling]
+            if not filled:
+                filling = [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]
+                filled.extend(each.result() for each in filling)
             seconds = {}
             for number in num_rows:
                 pairs = zip(runners, filled, strict=True)
@@ -56,11 +61,16 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
             runner.idle()
         return seconds
 
+    def resize(per_worker: int) -> None:
+        filled.clear()
+        for runner in runners:
+            runner.resize(per_worker)
+
     def step_seconds(num_slots: int) -> float | None:
         per_worker = num_slots // len(runners)
         try:
-            for runner in runners:
-                runner.resize(per_worker)
+            if not filled or per_worker > runners[0].spec.max_slots:
+                resize(per_worker)
         except DeviceUnavailable:
             if num_slots == slot_counts[0]:
                 raise
@@ -70,8 +80,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
     try:
         if engine_config.max_slots is None:
             chosen = knee(step_seconds, slot_counts)
-            for runner in runners:
-                runner.resize(chosen // len(runners))
+            resize(chosen // len(runners))
             _LOG.info("%s: %d slots, divided among batches: %d", bundle.directory, chosen, len(runners))
         max_slots = runners[0].spec.max_slots
         seconds = lanes_step_seconds(sorted({1, -(-max_slots // _PART), max_slots}))
@@ -97,21 +106,30 @@ def knee(
     With all slots in use, doubling them doubles everyone's latency, except for the gain in rows per second.
 
     `step_seconds` measures a step with the given number of rows; `None` means that there can't be so many. Each count
-    is measured in several rounds, as machines have momentary stalls.
+    is measured in several rounds, as machines have momentary stalls; larger ones, which take a large model seconds,
+    only as long as they may change the choice: the cost that a step's rows share is halved by each doubling, so that
+    all further ones together gain at most what the last one did.
     """
-    fastest: dict[int, float] = {}
+    rates: dict[int, float] = {}  # rows per second
+
+    def smallest(best: float) -> int | None:
+        return next((num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * best), None)
+
     for _ in range(num_rounds):
+        before = 0.0
         for num_slots in slot_counts:
             seconds = step_seconds(num_slots)
             if seconds is None:
                 break
-            fastest[num_slots] = min(seconds, fastest.get(num_slots, seconds))
-            if fastest[num_slots] > _LONGEST_STEP_SECONDS:
+            rate = rates[num_slots] = max(num_slots / seconds, rates.get(num_slots, 0.0))
+            gain = max(rate / before, 1.0) if before else math.inf
+            best = max(rates.values())
+            if num_slots / rate > _LONGEST_STEP_SECONDS or smallest(best) == smallest(best * gain):
                 break
-    rates = {num_slots: num_slots / seconds for num_slots, seconds in fastest.items()}
+            before = rate
     for num_slots, rate in rates.items():
         _LOG.debug("%d rows: %.2f ms a step, %.0f rows a second", num_slots, 1000 * num_slots / rate, rate)
-    return next(num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * max(rates.values()))
+    return smallest(max(rates.values())) or slot_counts[0]
 
 
 def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> Batch:
@@ -149,7 +167,7 @@ def _decode_by_scores(bundle: FoundBundle, runner: Runner, engine_config: Engine
     """Decode a beam and, where the graphs allow that, by options that change scores: what greedy search lacks."""
     manifest = bundle.manifest
     golden = manifest.golden[0]
-    max_output_tokens = len(golden.output_ids)
+    max_output_tokens = min(len(golden.output_ids), _FEW_TOKENS)
     width = min(MAX_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size)
     wanted = [DecodingOptions(width, 1.0, 1, max_output_tokens)]
     if runner.spec.has_logits:

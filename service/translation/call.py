@@ -73,12 +73,14 @@ class TranslationCall:
         self._kept = kept
         self._restored_size, self._assembled_size = self.new_answer_size(), self.new_answer_size()
         self._tokenizer, self._unknown = model.tokenizer_of(pair)
+        self._preserves_formatting = request.preserve_formatting and model.manifest.is_prose
         self._restorer = Restorer(
             self._tokenizer,
             model.aligner,
             pair,
-            preserves_formatting=request.preserve_formatting,
+            preserves_formatting=self._preserves_formatting,
             returns_scores=self.options.return_scores,
+            is_prose=model.manifest.is_prose,
         )
 
     @property
@@ -176,7 +178,7 @@ class TranslationCall:
         return next((each for each in own if self.segments[each].source_ids), None) == number
 
     def streams(self) -> list[TextStream]:
-        formats = self.request.preserve_formatting
+        formats = self._preserves_formatting
         return [TextStream(text, self._tokenizer, preserves_formatting=formats) for text in self.texts]
 
     def _options_of_samples(self) -> Iterator[DecodingOptions]:

@@ -79,6 +79,13 @@ class Planner:
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
         self._own = OwnPlaceholders(request.placeholders) if request.placeholders else None
+        if terms and not manifest.is_prose:
+            raise InvalidRequest(
+                "{path} can't be kept by {model}, whose texts are no prose",
+                Path("glossary" if request.glossary else "terms"),
+                model=Public(manifest.name),
+                advice="leave it out",
+            )
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted."""
@@ -101,13 +108,17 @@ class Planner:
             return PlannedText(text, tuple(passage for _, passage in read), html)
         self._size.add(len(text))  # first: a text too long for an answer is not read
         kept = self._kept[index] if self._kept else ()
-        segment = None if kept else self._simple(text)
+        is_prose = self._manifest.is_prose
+        segment = None if kept or not is_prose else self._simple(text)
         if segment is not None:
             return PlannedText(text, (PlannedPassage(text, (self._count(segment),)),))
-        mode = request.split_sentences
-        if mode is SplitSentences.OFF:
-            kept = beside(kept, verbatim(text, line_ends(text)))
-        passage = self._passage(text, kept, mode, index, is_aligned=request.return_alignments)
+        if is_prose or kept:
+            mode = request.split_sentences
+            if mode is SplitSentences.OFF:
+                kept = beside(kept, verbatim(text, line_ends(text)))
+            passage = self._passage(text, kept, mode, index, is_aligned=request.return_alignments)
+        else:
+            passage = PlannedPassage(text, (self._count(self._as_it_is(text, index)),))
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
@@ -126,6 +137,15 @@ class Planner:
             has_numbers=segment.has_numbers,
             is_aligned=segment.is_aligned,
         )
+
+    def _as_it_is(self, text: str, index: int) -> PlannedSegment:
+        """Return the only segment of a text that is no prose, which is neither cut nor searched."""
+        is_read = len(text) <= self._max_read_characters
+        source_ids = self._source_ids(self._tokenizer.encode(text)) if is_read else ()
+        if not is_read or len(source_ids) > self._manifest.limits.max_source_tokens:
+            size = f"{len(source_ids)} tokens" if is_read else f"{len(text)} characters"
+            raise self._too_long(index, size, advice="shorten it")
+        return PlannedSegment(0, text, text, source_ids, is_aligned=self._request.return_alignments)
 
     def _simple(self, text: str) -> PlannedSegment | None:
         """Return the only segment of a simple sentence; `None` if a text must be cut, or searched for what to keep."""
@@ -293,14 +313,14 @@ class Planner:
     def _num_tokens(self, text: str) -> int:
         return len(self._source_ids(self._tokenizer.encode(text)))
 
-    def _too_long(self, index: int, size: str) -> TooLong:
+    def _too_long(self, index: int, size: str, advice: str = "shorten it, or leave `strict` out") -> TooLong:
         return TooLong(
             "{path} has a segment of {size}; {model} takes up to {limit} tokens",
             Path("texts", index),
             size=Public(size),
             model=Public(self._manifest.name),
             limit=self._manifest.limits.max_source_tokens,
-            advice="shorten it, or leave `strict` out",
+            advice=advice,
         )
 
 

@@ -33,6 +33,7 @@ class Restorer:
     pair: LanguagePair
     preserves_formatting: bool
     returns_scores: bool
+    is_prose: bool = True
 
     def restore(
         self,
@@ -116,12 +117,12 @@ class Restorer:
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = tuple(span for span in alignment if span.target_end <= len(text))
-        if "\u00a0" in segment.text or "\u202f" in segment.text:
+        if self.is_prose and ("\u00a0" in segment.text or "\u202f" in segment.text):
             text = with_no_breaks(segment.text, text)
         size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)
-        if _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
+        if self.is_prose and _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.returns_scores else None
         kept = _kept(segment, text, places) if places else ()

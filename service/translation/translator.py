@@ -190,7 +190,13 @@ class Translator:
         check_request(request, self.limits.max_characters)
         if request.source_language_code:
             return [Part(request)]
-        sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
+        requested = request.model, request.model_version
+        sources = self._catalogue.sources(*requested, request.target_language_code)
+        if len(sources) == 1:
+            route = self._catalogue.resolve(*requested, sources[0], request.target_language_code)
+            if route.legs and not route.legs[0].model.manifest.is_prose:
+                whole = replace(request, source_language_code=sources[0])
+                return [Part(whole, tuple(range(len(request.texts))), detected_language_code=sources[0])]
 
         find_parts = functools.partial(parts_by_detection, request, sources)
         return await self._steps.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)

@@ -84,13 +84,13 @@ def test_null_removes_a_setting_where_it_stands(folder: Path, name: str) -> None
     if name == "config.json":
         (folder / "generation_config.json").rename(folder / "other.json")
         edit(folder / name, **json.loads((folder / "other.json").read_text(encoding="utf-8")))
-    edit(folder / name, do_sample=True, num_beams=4)
-    with pytest.raises(CheckpointError, match="do_sample is True"):
+    edit(folder / name, penalty_alpha=0.6, num_beams=4)
+    with pytest.raises(CheckpointError, match=r"penalty_alpha is 0\.6"):
         import_checkpoint(folder)
-    with changed(folder, Changes({"do_sample": None, "num_beams": 3})) as (made, done):
+    with changed(folder, Changes({"penalty_alpha": None, "num_beams": 3})) as (made, done):
         assert made.name == folder.name
         assert import_checkpoint(made).generation.beam_size == 3
-        assert done == {"settings": {"do_sample": None, "num_beams": 3}}
+        assert done == {"settings": {"penalty_alpha": None, "num_beams": 3}}
     assert not made.exists()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from export.cli import main
@@ -45,6 +46,15 @@ def pack(folder: Path) -> list[str]:
     with zipfile.ZipFile(folder.parent / "model.zip", "w") as archive:
         archive.write(folder / "config.json")
     return [str(folder.parent / "model.zip")]
+
+
+def save_with_torch(*, is_zip: bool) -> Mistake:
+    def save(folder: Path) -> list[str]:
+        path = folder / "a_rather_long_name_of_a_checkpoint_that_its_zip_begins_with.pt"
+        torch.save({"weight": torch.zeros(2)}, path, _use_new_zipfile_serialization=is_zip)
+        return [str(path)]
+
+    return save
 
 
 def hold_gguf(folder: Path) -> list[str]:
@@ -103,6 +113,19 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         r"it holds folders only \(opus-mt-en-de\): give one of them, or --all",
     ),
     "an archive": (pack, "it is a zip archive; unpack it and give the folder"),
+    "a file of torch": (
+        save_with_torch(is_zip=True),
+        "it is a file of torch; if it is a bare state dict, give it with",
+    ),
+    "an old file of torch": (save_with_torch(is_zip=False), "it is a file of torch; if it is a bare state dict, give"),
+    "OpenNMT-py's settings": (
+        lambda folder: write(folder, config__json={"src_vocab": "a", "rnn_size": 512, "save_model": "b"}),
+        r"config\.json: it has no model_type, and rnn_size, src_vocab as OpenNMT-py's .*; CTranslate2's ct2-open",
+    ),
+    "settings of nobody": (
+        lambda folder: write(folder, config__json={"bos_token": "<s>"}),
+        r"config\.json: it has no model_type, as transformers' have, nor source_vocabulary_size, as our own format's",
+    ),
     "a GGUF file": (hold_gguf, r"it is a file of llama\.cpp, whose weights .*; give the folder that it was made from"),
     "pointers of git-lfs": (
         lambda folder: write(folder, model__safetensors=LFS, source__spm=LFS),

@@ -23,9 +23,9 @@ from tests.export.huggingface import checkpoints
 from tests.export.importers.ctranslate2.test_packages import packed, unpacked
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import opus, student
+from tests.export.importers.state_dict import checkpoints as notebooks
+from tests.export.importers.state_dict.readings import Attention002, Choices
 from tests.export.importers.t5 import checkpoints as t5_checkpoints
-from tests.export.notebooks import checkpoints as notebooks
-from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.fuzz.bounded import Target
 from tests.fuzz.models import folder
@@ -63,7 +63,7 @@ def _notebook(path: Path) -> Sample:
     tokenizers = notebooks.train_json_tokenizers(path)
     written = notebooks.make(Choices(lambda: Attention002(16, 2))).write(path, tokenizers)
     assert written.options.config is not None
-    return Sample(written.path, "notebook", written.options, (written.path, written.options.config, *tokenizers))
+    return Sample(written.path, "pytorch", written.options, (written.path, written.options.config, *tokenizers))
 
 
 def _ctranslate2(path: Path) -> Sample:
@@ -100,7 +100,7 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
     "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "adapter": _adapter,
-    "notebook": _notebook,
+    "pytorch": _notebook,
     "ctranslate2": _ctranslate2,
     "argos": _argos,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json", "decoder.yml")),

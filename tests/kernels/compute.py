@@ -80,6 +80,7 @@ class _Table(Structure):
             "dense_columns",
             CFUNCTYPE(None, POINTER(_Dense), POINTER(_Columns), c_void_p, c_float, c_void_p, c_int64, c_void_p),
         ),
+        ("form_heads", CFUNCTYPE(None, POINTER(_Norm), c_void_p, c_int64, c_int64, c_void_p)),
         ("append", CFUNCTYPE(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
         (
             "attend",

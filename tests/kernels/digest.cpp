@@ -133,6 +133,15 @@ void add_rows(const Compute &compute, Digest &digest) {
     compute.quantize(normed, 1008, 1, 40, kZero, to);
     add_levels(40);
   }
+  const float *const rotations[] = {nullptr, gain};
+  for (const float *angles : rotations)
+    for (int32_t size : {10, 40, 64})
+      for (const float *own_gain : rotations) {
+        const Norm norm = {own_gain, bias, size, 1e-5f, size == 40 ? NormKind::kRms : NormKind::kVector};
+        for (int i = 0; i < 3 * size; ++i) normed[i] = x[i];
+        compute.form_heads(norm, angles, size - 4, 3, normed);
+        digest.add<float>(normed, 3 * size);
+      }
   float projected[128], states[64];
   const float *const pasts[] = {nullptr, x};
   for (const float *before : pasts) {

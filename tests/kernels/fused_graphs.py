@@ -18,8 +18,16 @@ from service.bundle.manifest_parts import ModelShape
 Array = npt.NDArray[Any]
 
 EOS_ID, START_ID = 2, 0
-# 0 where a node lacks them
-OPTIONAL = ("rms_norm", "embedding_norm", "gated", "relative_biases", "sandwich_norm", "block_norm")
+OPTIONAL = (
+    "rms_norm",
+    "embedding_norm",
+    "gated",
+    "relative_biases",
+    "sandwich_norm",
+    "block_norm",
+    "rotary_size",
+    "qk_norm",
+)  # 0 where a node lacks them
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class Shape:
     output_projection: bool = True
     gated: bool = False
     relative_biases: int = 0  # 2: one table for each of two layers
+    rotary_size: int = 0
+    qk_norm: int = 0  # 1: rms, 2: with mean and bias
     renormalizes: bool = False
     suppressed: tuple[int, ...] = (1, 3, 40)
     recorded_layer: int = -1
@@ -93,6 +103,12 @@ SHAPES: Mapping[str, Shape] = {
     "sandwich": Shape(sandwich_norm=True, block_norm=True, final_norm=False, recorded_layer=1, recorded_heads=(1,),
                       encoder=Shape(num_heads=2, head_size=35, d_ff=50, num_layers=1, sandwich_norm=True)),
     "ends of layers": Shape(pre_norm=False, block_norm=True, rms_norm=True, gated=True, output_projection=False),
+    "rotary": Shape(num_heads=2, head_size=70, rotary_size=68, d_model=30, recorded_layer=0, recorded_heads=(1,)),
+    "rotary, normed": Shape(num_heads=3, head_size=16, rotary_size=6, qk_norm=1, pre_norm=False, d_model=34),
+    "normed heads": Shape(num_heads=2, head_size=40, qk_norm=2, relative_biases=1, output_projection=False),
+    "normed student": Shape(num_heads=4, head_size=10, qk_norm=2, recurrent=True),
+    "uneven, rotary": Shape(rotary_size=10, qk_norm=2, recorded_layer=0, recorded_heads=(2,),
+                            encoder=Shape(num_heads=5, head_size=70, d_model=34, rotary_size=68, qk_norm=2)),
 }  # fmt: skip
 
 
@@ -153,11 +169,13 @@ def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     for _ in range(shape.num_layers):
         made.residual()
         made.dense(shape.width, 3 * shape.heads_width)
+        made.head_norms(2)
         made.output()
         made.feed_forward()
     made.final_norm()
     for _ in range(decoder.num_decoder_layers):
         made.dense(shape.width, 2 * decoder.heads_width)
+        made.head_norms(1, decoder.head_size)
     attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": decoder.num_decoder_layers}
     if shape is not decoder:
         attributes |= {"decoder_num_heads": decoder.num_heads, "decoder_head_size": decoder.head_size}
@@ -178,9 +196,11 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
             made.dense(shape.width, 2 * shape.width)
         else:
             made.dense(shape.width, 3 * shape.heads_width)
+            made.head_norms(2)
             made.output()
         made.residual()
         made.dense(shape.width, shape.heads_width)
+        made.head_norms(1)
         made.output()
         made.feed_forward()
     made.final_norm()
@@ -223,8 +243,15 @@ class _Constants:
         tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
         scales = self._floats(own.num_tokens) * 0.001 + 0.02
         self.constants += [scales.astype(np.float32), pack(tokens), self._floats(own.num_positions, own.width)]
+        if own.rotary_size:
+            angles = self._floats(own.num_positions, own.rotary_size // 2)
+            self.constants.append(np.concatenate([np.cos(angles), np.sin(angles)], axis=1))
         if own.embedding_norm:
             self.norm()
+
+    def head_norms(self, count: int, head_size: int | None = None) -> None:
+        for _ in range(count * self._shape.qk_norm):
+            self.constants.append(1 + 0.3 * self._floats(head_size or self._shape.head_size))
 
     def relative_biases(self, num_places: int) -> None:
         for _ in range(self._shape.relative_biases):

@@ -103,6 +103,7 @@ def _optional_attributes(make: Callable[..., Graph]) -> Iterator[Case]:
         for each in (-1, 1_000_000, 2**31, 2**63 - 1, -(2**63)):
             yield Case(f"{graph.operator} with {name} {each}", _with(make, {name: each}, T5), name)
     yield Case(f"{graph.operator} of two kinds of norms", _with(make, {"scalar_norm": 1}, T5), "rms_norm are both 1")
+    yield Case(f"{graph.operator} with half a pair", _with(make, {"rotary_size": 3}, T5), "rotary_size is odd")
     heads_only = dataclasses.replace(T5, output_projection=False)
     yield Case(f"{graph.operator} of heads only", make(heads_only), "with an output projection only")
     two_of_three = dataclasses.replace(T5, num_layers=3, num_decoder_layers=3, relative_biases=2)

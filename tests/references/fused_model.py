@@ -72,6 +72,36 @@ class Norm:
 Norms = tuple[Norm, Norm | None, Norm | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A dense layer of parts side by side, the first of which are queries or keys.
+
+    Their heads are normed, then pairs (i, i + half) rotated by `angles` (P, rotary_size): each if there is any.
+    """
+
+    dense: Dense
+    num_parts: int
+    num_heads: int
+    norms: list[Norm | None]
+    angles: Floats | None
+
+    def __call__(self, x: Floats, position: int = 0) -> list[Floats]:
+        """Map (L, d) at `position` and after to the parts, each (L, H D)."""
+        parts = np.split(self.dense(x), self.num_parts, axis=1)
+        formed = [self._formed(part, norm, position) for part, norm in zip(parts, self.norms, strict=False)]
+        return [*formed, *parts[len(formed) :]]
+
+    def _formed(self, part: Floats, norm: Norm | None, position: int) -> Floats:
+        heads = part.reshape(len(part), self.num_heads, -1)
+        heads = heads if norm is None else norm(heads)
+        if self.angles is not None:
+            own = self.angles[position : position + len(part), None]
+            half = own.shape[-1] // 2
+            (a, b, rest), (cosines, sines) = np.split(heads, [half, 2 * half], axis=-1), np.split(own, 2, axis=-1)
+            heads = np.concatenate([a * cosines - b * sines, b * cosines + a * sines, rest], axis=-1)
+        return heads.reshape(part.shape)
+
+
 class Node:
     """The node of a fused graph; its constants are read in their order, and all of them have to be."""
 
@@ -136,6 +166,18 @@ class Node:
             return Norm(gain, np.zeros_like(gain), epsilon, "rms")
         return Norm(gain, self.array(), epsilon, "scalar" if self["scalar_norm"] else "vector")
 
+    def projection(
+        self, num_parts: int, num_formed: int, angles: Floats | None = None, num_heads: int = 0
+    ) -> Projection:
+        """Return a layer for the node's own heads, or for so many of the decoder's."""
+        dense, kind = self.dense(self.width), self.flag("qk_norm")
+        norms = [self._head_norm(kind) if kind else None for _ in range(num_formed)]
+        return Projection(dense, num_parts, num_heads or self["num_heads"], norms, angles)
+
+    def _head_norm(self, kind: int) -> Norm:
+        gain, epsilon = self.array(), np.float32(self.attributes["epsilon"])
+        return Norm(gain, self.array() if kind == 2 else np.zeros_like(gain), epsilon, ("rms", "vector")[kind - 1])
+
     def output(self) -> Dense | None:
         return self.dense(self.heads_width) if self["output_projection"] else None
 
@@ -156,6 +198,7 @@ class _Part:
         self._activation = node.attributes["activation"].decode()
         self._scales, packed, self._positions = node.array(), node.array(), node.array()
         self._tokens = unpack(packed, len(self._scales), node.width)
+        self._angles = node.array() if node.flag("rotary_size") else None
         self._embedding_norm = node.norm() if node.flag("embedding_norm") else None
         num_tables = node.flag("relative_biases")
         tables = [node.array() for _ in range(num_tables)]
@@ -235,11 +278,12 @@ class FusedEncoder(_Part):
         super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
         node = self.node
         self._layers = [
-            (node.norms(), node.dense(node.width), node.output(), *node.feed_forward())
+            (node.norms(), node.projection(3, 2, self._angles), node.output(), *node.feed_forward())
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
-        self._cross = [node.dense(node.width) for _ in range(node["num_decoder_layers"])]
+        num_heads = node.flag("decoder_num_heads")
+        self._cross = [node.projection(2, 1, num_heads=num_heads) for _ in range(node["num_decoder_layers"])]
         self._shortlists = [node.array() for _ in range(3)] if node.attributes.get("shortlists") else None
         node.end()
 
@@ -257,14 +301,14 @@ class FusedEncoder(_Part):
         for index, layer in enumerate(self._layers):
             x = self._layer(x, self._bias(index, len(x), len(x)), *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
-        halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
+        halves = (both(memory) for both in self._cross)
         return [(rounded(keys), rounded(values)) for keys, values in halves]
 
     def _layer(
-        self, x: Floats, bias: Floats, norm: Norms, projection: Dense, output: Dense | None, *rest: Any
+        self, x: Floats, bias: Floats, norm: Norms, projection: Projection, output: Dense | None, *rest: Any
     ) -> Floats:
         def attend(y: Floats) -> Floats:
-            queries, keys, values = np.split(projection(y), 3, axis=1)
+            queries, keys, values = projection(y)
             return self._attend(queries, rounded(keys), rounded(values), output, bias)
 
         x = self._residual(x, norm, attend)
@@ -280,8 +324,10 @@ class FusedDecoder(_Part):
         self.is_recurrent = node.attributes.get("recurrent") == 1
         self._layers = [
             (
-                *(node.norms(), node.dense(node.width), None if self.is_recurrent else node.output()),
-                *(node.norms(), node.dense(node.width), node.output()),
+                node.norms(),
+                node.projection(2, 0) if self.is_recurrent else node.projection(3, 2, self._angles),
+                None if self.is_recurrent else node.output(),
+                *(node.norms(), node.projection(1, 1), node.output()),
                 *node.feed_forward(),
             )
             for _ in range(node["num_layers"])
@@ -312,15 +358,15 @@ class FusedDecoder(_Part):
         state: "Decoding",
         index: int,
         norm: Norms,
-        packed: Dense,
+        packed: Projection,
         output: Dense | None,
         cross_norm: Norms,
-        query: Dense,
+        query: Projection,
         cross_output: Dense | None,
         *rest: Any,
     ) -> Floats:
-        x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
-        x = self._residual(x, cross_norm, lambda y: self._attend_to_source(query(y), state, index, cross_output))
+        x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y, state.length), state, index, output))
+        x = self._residual(x, cross_norm, lambda y: self._attend_to_source(query(y)[0], state, index, cross_output))
         return self._feed_forward(x, *rest)
 
     def log_probs(self, logits: Floats, listed: npt.NDArray[np.bool_] | None = None) -> Floats:
@@ -340,16 +386,15 @@ class FusedDecoder(_Part):
             state.attention.append(self._weights(query, keys)[self._recorded_heads, 0].mean(axis=0))
         return self._attend(query, keys, values, output)
 
-    def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
+    def _attend_to_self(self, parts: list[Floats], state: "Decoding", index: int, output: Dense | None) -> Floats:
         if self.is_recurrent:
-            candidate, gate = np.split(packed, 2, axis=1)
+            candidate, gate = parts
             kept = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate))
             (before,) = state.cache[index]
             now = kept * before + (np.float32(1.0) - kept) * candidate
             state.cache[index] = (now,)
             return np.maximum(now, np.float32(0.0))
-        query, key, value = np.split(packed, 3, axis=1)
-        key, value = rounded(key), rounded(value)
+        query, key, value = parts[0], *map(rounded, parts[1:])
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
         state.cache[index] = keys, values
         return self._attend(query, keys, values, output, self._bias(index, 1, len(keys)))

@@ -19,8 +19,9 @@ _OTHER_SPECS = {
     "WhisperSpec": "a model of speech",
 }
 _FIRST_REVISION = 2  # the first one had OpenNMT-tf's names
-_ACTIVATIONS: dict[int, Activation] = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu"}
-_OTHER_ACTIVATIONS = {4: "GELU by a sigmoid (as Marian's gelu)", 5: "tanh", 6: "the sigmoid"}
+_SIGMOID_GELU = 4  # x sigmoid(1.702 x), as Marian's gelu and transformers' quick_gelu
+_ACTIVATIONS: dict[int, Activation] = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu", _SIGMOID_GELU: "silu"}
+_OTHER_ACTIVATIONS = {5: "tanh", 6: "the sigmoid"}
 _VECTOR_EPSILON, _RMS_EPSILON = 1e-5, 1e-6  # where config.json has none
 _SCALE_ERROR = 1e-3
 _MOST_LAYERS = 1000
@@ -77,6 +78,11 @@ def num_layers(variables: Variables, side: str) -> int:
 def starts_from_zero(variables: Variables) -> bool:
     """Return whether the decoder's first input is a vector of zeros, whatever the token is, as Marian's."""
     return bool(variables.number("decoder/start_from_zero_embedding"))
+
+
+def silu_factor(variables: Variables, side: str) -> float:
+    """Return k of a side's activation x sigmoid(k x), which is silu(k x) / k; 1 of other activations."""
+    return 1.702 if variables.number(f"{side}/activation", "activation") == _SIGMOID_GELU else 1.0
 
 
 def read_config(variables: Variables, settings: Settings, ids: TokenIds, problems: list[str]) -> ModelConfig | None:
@@ -167,7 +173,7 @@ def _read_side(variables: Variables, side: str, width: int, problems: list[str])
     number = int(variables.number(f"{side}/activation", "activation") or 0)
     if number not in _ACTIVATIONS:
         what = _OTHER_ACTIVATIONS.get(number, f"number {number}")
-        problems.append(f"{side}/activation is {what}; supported are {', '.join(_ACTIVATIONS.values())}")
+        problems.append(f"{side}/activation is {what}; supported are {', '.join(dict.fromkeys(_ACTIVATIONS.values()))}")
     if not variables.has(f"{first}/ffn/layer_norm/gamma"):
         problems.append(f"{first}/ffn/layer_norm/gamma is missing")
     head_size = (variables.shape(f"{first}/self_attention/linear_1/weight")[1:] or (width,))[0] / num_heads

@@ -13,7 +13,7 @@ from export.importers.ctranslate2.architecture import TokenIds, check_spec, read
 from export.importers.ctranslate2.container import read_container
 from export.importers.ctranslate2.files import METADATA_NAME, MODEL_NAME, ModelFiles, open_files
 from export.importers.ctranslate2.languages import Languages, read_languages
-from export.importers.ctranslate2.reference import is_installed, open_ctranslate2
+from export.importers.ctranslate2.reference import open_ctranslate2
 from export.importers.ctranslate2.settings import Settings, read_settings
 from export.importers.ctranslate2.tokenizer import read_tokenizer
 from export.importers.ctranslate2.variables import Variables
@@ -82,7 +82,7 @@ def import_ctranslate2(path: Path, options: ImportOptions) -> ImportedCheckpoint
         family="CTranslate2",
         licence=_licence(files, metadata),
         notes=_notes(files, variables),
-        open_reference=reference if is_installed() else None,
+        open_reference=reference,
     )
 
 

@@ -4,7 +4,6 @@ import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,6 @@ from export.importers.ctranslate2.vocabulary import Vocabulary
 from export.importers.imported import CheckpointError, Reference, Row
 
 _BATCH_SIZE = 32
-
-
-def is_installed() -> bool:
-    """Return whether CTranslate2 can be imported."""
-    return find_spec("ctranslate2") is not None
 
 
 @contextlib.contextmanager

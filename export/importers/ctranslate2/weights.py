@@ -4,7 +4,7 @@ import numpy as np
 
 from export.architecture import ModelConfig
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
-from export.importers.ctranslate2.architecture import embedding_name
+from export.importers.ctranslate2.architecture import embedding_name, silu_factor
 from export.importers.ctranslate2.container import Floats
 from export.importers.ctranslate2.positions import table_name
 from export.importers.ctranslate2.variables import Variables
@@ -47,6 +47,9 @@ class _Reader:
         for linear, name in linears_of_ffn.items():
             if name:
                 self._linear(f"{theirs}/ffn/{linear}", [f"{ours}.feed_forward.{name}"], config.feed_forward_bias)
+        if (factor := silu_factor(self._variables, side)) != 1.0:
+            self._scale([f"{ours}.feed_forward.{first}.{end}" for end in ("weight", "bias")], factor)
+            self._scale([f"{ours}.feed_forward.outer.weight"], 1.0 / factor)
         bias = f"{theirs}/self_attention/relative_attention_bias"
         if config.relative_bias is not None:
             self._variables.mark(bias)
@@ -110,6 +113,9 @@ class _Reader:
                 return
             for name, part in zip(ours, np.split(values, len(ours)), strict=True):
                 self.ours[f"{name}.{end}"] = part
+
+    def _scale(self, names: list[str], factor: float) -> None:
+        self.ours |= {name: self.ours[name] * np.float32(factor) for name in names if name in self.ours}
 
     def _put(self, ours: str, theirs: str, scale: float = 1.0) -> None:
         values = self._floats(theirs)

@@ -117,7 +117,7 @@ def _checkpoint(
         generation=without_prefix(generation.defaults, longest_prefix, limits.max_output_tokens),
         family=family.layout.name,
         licence=files.licence if stated == UNKNOWN_LICENCE else stated,
-        notes=files.notes,
+        notes=(*generation.notes, *files.notes),
         open_reference=partial(_open_reference, directory, family.positions),
     )
 

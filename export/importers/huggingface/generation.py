@@ -20,6 +20,7 @@ TAKEN_OVER = _OPTIONS.keys() | frozenset(
         "max_new_tokens",
         "early_stopping",
         "num_beams",
+        "do_sample",
         "length_penalty",
         "bad_words_ids",
         "renormalize_logits",
@@ -33,7 +34,6 @@ TAKEN_OVER = _OPTIONS.keys() | frozenset(
 )
 # Settings that change the output, with the values at which they don't.
 _WITH_EFFECT: Mapping[str, tuple[Any, ...]] = {
-    "do_sample": (False,),
     "encoder_no_repeat_ngram_size": (0,),
     "encoder_repetition_penalty": (1.0,),
     "num_beam_groups": (1, 0),
@@ -110,7 +110,7 @@ _MIN_LENGTH = 3  # the start token, one more, and the end
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """The behaviour of `generate` with a checkpoint, in our terms.
+    """The behaviour of `generate` with a checkpoint, in our terms; it does not sample, which `notes` say if it should.
 
     `pad_id` is `None` if not given: it only fills outputs that have ended. `forced_first_id` is what
     `forced_bos_token_id` puts first. `max_decoder_tokens` counts the start token
@@ -127,6 +127,7 @@ class GenerationSettings:
     suppressed_ids: tuple[int, ...]
     renormalizes: bool
     max_decoder_tokens: int | None
+    notes: tuple[str, ...] = ()
 
 
 def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +173,14 @@ def read_generation(
         suppressed_ids=_suppressed(settings.get("bad_words_ids"), eos_id, problems),
         renormalizes=settings.get("renormalize_logits") is True,
         max_decoder_tokens=_max_length(settings, problems),
+        notes=_notes(settings.get("do_sample"), problems),
     )
+
+
+def _notes(do_sample: Any, problems: list[str]) -> tuple[str, ...]:
+    if do_sample is not None and not (isinstance(do_sample, int) and do_sample in (0, 1)):
+        problems.append(f"do_sample is {_quoted(do_sample)}; supported are true, read as false, and false")
+    return ("do_sample is true, and read as false: the most probable outputs are searched for",) if do_sample else ()
 
 
 def _quoted(value: Any) -> str:
@@ -196,7 +204,7 @@ def _eos_id(value: Any, problems: list[str]) -> int:
     if value is None:
         problems.append("eos_token_id is missing")
     elif found is None:
-        problems.append(f"eos_token_id is {_quoted(value)}; expected one token id")
+        problems.append(f"eos_token_id is {_quoted(value)}; expected one token id: choose it by --set eos_token_id=ID")
     return found or 0
 
 

@@ -53,7 +53,7 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     # Only its tokenizer tells SMaLL-100 from M2M100.
     if _has_vocabulary(directory) and (config.num_encoder_layers, config.num_decoder_layers) == _SMALL100_LAYERS:
         note = "if this is SMaLL-100, give --from small100: its languages stand elsewhere"
-        return dataclasses.replace(imported, notes=(note,))
+        return dataclasses.replace(imported, notes=(*imported.notes, note))
     return imported
 
 

@@ -88,6 +88,7 @@ class TransformersReference:
             input_ids=torch.tensor([[*ids, *[pad_id] * (width - len(ids))] for ids, _ in rows]),
             attention_mask=torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
             num_beams=beam_size,
+            do_sample=False,
             logits_processor=[_forced_prefixes(rows, beam_size)],
             max_length=1 + num_forced + max_output_tokens + forces_end,
             max_new_tokens=None,

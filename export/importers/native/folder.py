@@ -11,7 +11,14 @@ from export.importers.model_card import UNKNOWN_LICENCE
 CONFIG_NAME = "config.json"  # ModelConfig
 CHECKPOINT_NAME = "checkpoint.json"  # CheckpointInfo
 WEIGHTS_NAME = "model.safetensors"
-TOKENIZER_NAME = "tokenizer.model"
+TOKENIZER_NAME = "tokenizer.model"  # SentencePiece, as training writes it
+# What else may be there: JSON of the tokenizers library, and one tokenizer for each side.
+TOKENIZERS = (
+    (TOKENIZER_NAME,),
+    ("tokenizer.json",),
+    ("source.model", "target.model"),
+    ("source.json", "target.json"),
+)
 
 
 @dataclass(frozen=True, slots=True)

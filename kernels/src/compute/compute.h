@@ -137,6 +137,10 @@ struct Compute {
   void (*dense_columns)(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale,
                         const int32_t *ids, int64_t count, float *y);
 
+  // Form a token's queries or keys, (H * norm.width,): normalize each head, unless the norm has no gain, and rotate pairs
+  // of its first `rotary_size` components (i and i + rotary_size / 2) by `angles`: cosines, then sines; or null.
+  void (*form_heads)(const Norm &norm, const float *angles, int64_t rotary_size, int64_t num_heads, float *heads);
+
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position,
                  Bfloat16 *layer);

@@ -1,4 +1,4 @@
-// Functions of whole rows: quantize, norm, recur, embed, append, is_finite.
+// Functions of whole rows: quantize, norm, form_heads, recur, embed, append, is_finite.
 #pragma once
 
 #include "compute/functions.h"
@@ -80,6 +80,53 @@ void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_r
     for (int64_t i = 0; i < width; i += kLanes) store(value(i), kept + i);
     if (to.levels == nullptr) continue;
     store_levels(width, kZero, [kept](int64_t i) { return load(kept + i); }, levels, to.scales + row);
+  }
+}
+
+// Up to 16 numbers of which no others may be read or written.
+DRAGOMAN_INLINE Floats load_some(const float *from, int64_t count) {
+  if (count >= kLanes) return load(from);
+  alignas(64) float lanes[kLanes] = {};
+  memcpy(lanes, from, count * sizeof(float));
+  return load(lanes);
+}
+DRAGOMAN_INLINE void store_some(Floats value, int64_t count, float *to) {
+  if (count >= kLanes) return store(value, to);
+  alignas(64) float lanes[kLanes];
+  store(value, lanes);
+  memcpy(to, lanes, count * sizeof(float));
+}
+
+DRAGOMAN_INLINE void norm_head(const Norm &norm, float *x) {
+  const int64_t width = norm.width;
+  const auto sum = [&](auto term) {
+    Floats total = spread(0.0f);
+    for (int64_t i = 0; i < width; i += kLanes)
+      total = total + select(first_lanes(width - i), term(load_some(x + i, width - i)), spread(0.0f));
+    return sum_lanes(total);
+  };
+  const bool is_centered = norm.kind != NormKind::kRms;
+  const float mean = is_centered ? sum([](Floats value) { return value; }) / static_cast<float>(width) : 0.0f;
+  const Floats means = spread(mean);
+  const Floats factor =
+      spread(inverse_deviation(norm, sum([&](Floats value) { return (value - means) * (value - means); })));
+  for (int64_t i = 0; i < width; i += kLanes)
+    store_some((load_some(x + i, width - i) - means) * factor * load(norm.gain + i) + load(norm.bias + i), width - i,
+               x + i);
+}
+
+void form_heads(const Norm &norm, const float *angles, int64_t rotary_size, int64_t num_heads, float *heads) {
+  const int64_t half = rotary_size / 2;
+  for (float *x = heads; x < heads + num_heads * norm.width; x += norm.width) {
+    if (norm.gain != nullptr) norm_head(norm, x);
+    if (angles == nullptr) continue;
+    for (int64_t i = 0; i < half; i += kLanes) {
+      const int64_t count = half - i;
+      const Floats first = load_some(x + i, count), second = load_some(x + half + i, count);
+      const Floats cosine = load_some(angles + i, count), sine = load_some(angles + half + i, count);
+      store_some(first * cosine - second * sine, count, x + i);
+      store_some(second * cosine + first * sine, count, x + half + i);
+    }
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Compute make_table(const char *name) {
   return {name,   quantize, norm_rows, prepare, dense,     dense_activated, dense_arg_max, dense_columns,
-          append, attend,   recur,     embed,   is_finite, log_sum,         top};
+          form_heads, append, attend, recur, embed, is_finite, log_sum, top};
 }
 
 } // namespace

@@ -28,10 +28,15 @@ Decode::Decode(NodeInfo &node)
     layer.projection = is_recurrent_
                            ? model_.read_dense("candidates and gates", own.width, int64_t{2} * own.width)
                            : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
+    if (!is_recurrent_) {
+      layer.query_form = model_.read_head_form(shape_, embedding_.angles);
+      layer.key_form = model_.read_head_form(shape_, embedding_.angles);
+    }
     if (own.output_projection && !is_recurrent_)
       layer.self_output = model_.read_dense("self-attention's output", own.heads_width, own.width);
     layer.cross_norm = model_.read_residual_norms();
     layer.cross_query = model_.read_dense("queries of the source", own.width, own.heads_width);
+    layer.cross_form = model_.read_head_form(shape_, nullptr);
     if (own.output_projection)
       layer.cross_output = model_.read_dense("cross-attention's output", own.heads_width, own.width);
     layer.feed_forward_norm = model_.read_residual_norms(true);
@@ -282,6 +287,7 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     const Row &row = state.rows[live.indices[place]];
     float *query = projected + place * heads_stride;
     if (is_cross) {
+      layer.cross_form.apply(compute_, 0, query);
       const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
       compute_.attend(shape_, query, own.scale, {}, source, row.source_length, nullptr, 0, query, scratch);
       if (index == recorded_layer_ && caches.records && row.flags & kWantsAttention)
@@ -289,6 +295,8 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
       return;
     }
     Bfloat16 *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
+    layer.query_form.apply(compute_, row.length, query);
+    layer.key_form.apply(compute_, row.length, query + width);
     compute_.append(shape_, query + width, query + 2 * width, row.length, own_layer);
     bool is_beam = row.width > 1;
     compute_.attend(shape_, query, own.scale, biases_[index].of(row.length), is_beam ? first : own_layer,

@@ -30,6 +30,7 @@ private:
     Dense projection; // queries, keys and values side by side; of a recurrent layer, candidates and gates
     Dense self_output;
     Dense cross_query, cross_output;
+    HeadForm query_form, key_form, cross_form; // of self-attention, and of queries of the source
   };
   struct Workspace { // of rows that are computed together
     Array<float> x, added, projected, scales, scratches;

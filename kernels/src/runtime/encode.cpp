@@ -59,6 +59,8 @@ Encode::Encode(NodeInfo &node)
     Layer layer{};
     layer.attention_norm = model_.read_residual_norms();
     layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
+    layer.query_form = model_.read_head_form(shape_, embedding_.angles);
+    layer.key_form = model_.read_head_form(shape_, embedding_.angles);
     if (own.output_projection)
       layer.output = model_.read_dense("attention's output", own.heads_width, own.width);
     layer.feed_forward_norm = model_.read_residual_norms(true);
@@ -69,8 +71,10 @@ Encode::Encode(NodeInfo &node)
     final_norm_ = model_.read_norm();
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
   int64_t cross_width = int64_t{cross_shape_.num_heads} * cross_shape_.head_size;
-  for (int64_t index = 0; index < num_decoder_layers; index++)
+  for (int64_t index = 0; index < num_decoder_layers; index++) {
     cross_.push_back(model_.read_dense("keys and values of the source", own.width, 2 * cross_width));
+    cross_forms_.push_back(model_.read_head_form(cross_shape_, nullptr));
+  }
   if (node.flag("shortlists"))
     shortlists_.emplace(model_, node.integer("vocabulary_size", 1, kMaxTargets),
                         node.flag("one_vocabulary"));
@@ -237,9 +241,11 @@ void Encode::attend(const Layer &layer, const RelativeBias &bias, const Sources 
   auto own_of = [&](int64_t place) { return keys_values + work.first_blocks[work.source_of[place]] * row_size; };
   share_rows(parallel.team(), sources.num_tokens, 8 * width, [&](int64_t first, int64_t end, int64_t) {
     for (int64_t place = first; place < end; place++) {
-      const float *row = projected + place * heads_stride;
-      compute_.append(shape_, row + width, row + 2 * width, place - sources.begin(work.source_of[place]),
-                      own_of(place));
+      float *row = projected + place * heads_stride;
+      int64_t position = place - sources.begin(work.source_of[place]);
+      layer.query_form.apply(compute_, position, row);
+      layer.key_form.apply(compute_, position, row + width);
+      compute_.append(shape_, row + width, row + 2 * width, position, own_of(place));
     }
   });
   share_rows(parallel.team(), sources.num_tokens, 64 * width, [&](int64_t first, int64_t end, int64_t share) {
@@ -274,7 +280,8 @@ void Encode::write_cross(const Sources &sources, const Parallel &parallel, Works
       Bfloat16 *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;
       for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
-        const float *row = projected + place * cross_stride;
+        float *row = projected + place * cross_stride;
+        cross_forms_[layer].apply(compute_, 0, row);
         compute_.append(cross_shape_, row, row + heads_width, place - begin, target);
       }
     }

@@ -26,6 +26,7 @@ private:
   struct Layer {
     ResidualNorms attention_norm, feed_forward_norm;
     Dense projection; // queries, keys and values side by side
+    HeadForm query_form, key_form;
     Dense output;
   };
   struct Workspace {
@@ -56,6 +57,7 @@ private:
   std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};
   std::vector<Dense> cross_; // per decoder layer: keys and values side by side
+  std::vector<HeadForm> cross_forms_; // of these keys
   std::optional<Shortlists> shortlists_; // if the model has them
   CacheShape shape_{}, cross_shape_{}; // of own attention, and of the decoder's
   size_t num_inputs_;

@@ -63,6 +63,10 @@ Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
   architecture_.final_norm = node.integer("final_norm", 0, 1) != 0;
   architecture_.output_projection = node.integer("output_projection", 0, 1) != 0;
   architecture_.gated = node.flag("gated");
+  architecture_.rotary_size = static_cast<int32_t>(node.integer_or_zero("rotary_size", architecture_.head_size));
+  if (architecture_.rotary_size % 2 != 0)
+    throw std::invalid_argument("attribute rotary_size is odd, allowed are pairs");
+  architecture_.qk_norm = static_cast<int32_t>(node.integer_or_zero("qk_norm", 2));
   architecture_.epsilon = static_cast<float>(node.number("epsilon", 0.0, 1e9));
   architecture_.scale = static_cast<float>(node.number("scale", 0.0, 1e9));
   architecture_.activation = activation_of(node.text("activation"));
@@ -143,15 +147,30 @@ Embedding Model::read_embedding() {
   embedding.positions = kept(floats_of("the positions", positions), positions.size());
   if (embedding.num_positions < 1)
     throw std::invalid_argument("the embedding has no positions");
+  if (int64_t size = architecture_.rotary_size; size > 0)
+    embedding.angles = kept(read_floats("the angles", {embedding.num_positions, size}), embedding.num_positions * size);
   return embedding;
 }
 
-Norm Model::read_norm() {
-  int64_t width = architecture_.width, stored = architecture_.norm_kind == NormKind::kScalar ? 1 : width;
+Norm Model::read_norm() { return read_norm(architecture_.norm_kind, architecture_.width); }
+
+HeadForm Model::read_head_form(const CacheShape &shape, const float *angles) {
+  HeadForm form{};
+  form.norm.width = shape.head_size;
+  if (architecture_.qk_norm != 0)
+    form.norm = read_norm(architecture_.qk_norm == 1 ? NormKind::kRms : NormKind::kVector, shape.head_size);
+  form.angles = angles;
+  form.rotary_size = architecture_.rotary_size;
+  form.num_heads = shape.num_heads;
+  return form;
+}
+
+Norm Model::read_norm(NormKind kind, int32_t width) {
+  int64_t stored = kind == NormKind::kScalar ? 1 : width;
   Norm norm{};
-  norm.width = architecture_.width;
+  norm.width = width;
   norm.epsilon = architecture_.epsilon;
-  norm.kind = architecture_.norm_kind;
+  norm.kind = kind;
   const float **targets[] = {&norm.gain, &norm.bias};
   const char *names[] = {"a norm's gain", "a norm's bias"};
   for (int part = 0; part < 2; part++) {

@@ -30,6 +30,8 @@ struct Architecture {
   bool final_norm;
   bool output_projection;
   bool gated;
+  int32_t rotary_size; // of a head in self-attention
+  int32_t qk_norm;     // 0: none, 1: rms, 2: with mean and bias
   float epsilon;
   float scale;
   Activation activation;
@@ -39,6 +41,7 @@ struct Embedding {
   const int8_t *tokens; // packed like weights: one table is both the embedding and the projection
   const float *scales;
   const float *positions;
+  const float *angles; // of each position's rotation; null: none
   int64_t num_tokens;
   int64_t num_positions;
 };
@@ -63,6 +66,19 @@ public:
 private:
   const float *values_ = nullptr; // (H, places): of a token's position less the attending one's, plus positions - 1
   int64_t num_places_ = 0, num_positions_ = 0;
+};
+
+// What is done to queries or keys before attention: a norm, a rotation by their position, both or nothing.
+struct HeadForm {
+  Norm norm; // no gain: none
+  const float *angles; // (P, rotary_size), or null
+  int32_t rotary_size, num_heads;
+
+  void apply(const Compute &compute, int64_t position, float *heads) const {
+    if (norm.gain != nullptr || angles != nullptr)
+      compute.form_heads(norm, angles == nullptr ? nullptr : angles + position * rotary_size, rotary_size, num_heads,
+                         heads);
+  }
 };
 
 // Ids where they were read to, or where their file is mapped: at any address, and whoever writes to that file changes
@@ -93,6 +109,8 @@ public:
   Embedding read_embedding();
   Norm read_norm();
   ResidualNorms read_residual_norms(bool ends_layer = false);
+  // Of queries or keys, in such heads, that are rotated or, with `angles` null, not.
+  HeadForm read_head_form(const CacheShape &shape, const float *angles);
   // Of each layer, where tokens attend to those before them or, with `both_ways`, to all.
   std::vector<RelativeBias> read_relative_biases(const Embedding &embedding, bool both_ways);
   // `zero_point`: of its input.
@@ -124,6 +142,7 @@ public:
   size_t num_read() const { return node_.next(); }
 
 private:
+  Norm read_norm(NormKind kind, int32_t width);
   const int8_t *read_packed(const char *what, int64_t num_outputs, int64_t num_inputs);
   std::vector<float> read_floats(const std::string &what, const std::vector<int64_t> &dims, bool may_forbid = false);
   const float *kept(const std::vector<float> &values, int64_t size);

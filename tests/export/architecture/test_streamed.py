@@ -22,6 +22,7 @@ CHOICES: dict[str, dict[str, Any]] = VARIANTS | {
     "silu": {"activation": "silu", "norm": "post", "final_norm": False},
     "uneven, biases, post-norm": VARIANTS["uneven"]
     | {"norm": "post", "relative_bias": RelativeBiasConfig(per_layer=True), "attention_output": "none"},
+    "rotary halves": {"positions": PositionConfig(layout="rotary", offset=3), "qk_norm": "rms"},
     "rms, post-norm, scaled": {"layer_norm": "rms", "norm": "post", "embedding_norm": True, "positions": POSITIONS},
 }
 

@@ -179,7 +179,7 @@ def test_configuration_reports_all_problems() -> None:
         "final_norm is 1, allowed are true, false",
         "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
         "score_scale is 'x', allowed are head, model, none",
-        "positions.layout is 'x', allowed are interleaved, halves, learned, none",
+        "positions.layout is 'x', allowed are interleaved, halves, learned, rotary, none",
         "positions.base is nan, allowed is a number from 0 to 1e+09",
     )
     with pytest.raises(ValueError, match=re.escape("; ".join(problems))):

@@ -129,7 +129,7 @@ def test_a_forced_first_token_is_a_languages() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id"),
+        ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id: choose it by --set eos_token_id=ID"),
         ({"eos_token_id": None}, "eos_token_id is missing"),
         ({"pad_token_id": [9]}, "pad_token_id is [9]; expected a token id"),
         ({"decoder_start_token_id": [9]}, "decoder_start_token_id is [9]; expected a token id"),
@@ -145,7 +145,7 @@ def test_a_forced_first_token_is_a_languages() -> None:
         ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0; supported is above 0 to 10"),
         ({"no_repeat_ngram_size": 101}, "no_repeat_ngram_size is 101; supported is 0 to 100"),
         ({"min_length": 4.0}, "min_length is 4.0; supported is 0 to the model's limit"),
-        ({"do_sample": True}, "do_sample is True; supported is False"),
+        ({"do_sample": "yes"}, "do_sample is 'yes'; supported are true, read as false, and false"),
         ({"suppress_tokens": [4]}, "suppress_tokens is [4]; supported is []"),
         ({"num_beams": True}, "num_beams is True; supported is 1 to 8"),
         ({"length_penalty": float("nan")}, "length_penalty is nan"),

@@ -51,7 +51,7 @@ def sources(checkpoint: ImportedCheckpoint) -> list[Ids]:
 
 
 def by_transformers(folder: Path, rows: list[Ids]) -> list[Ids]:
-    """Return the output of `generate` given nothing but the sources."""
+    """Return the output of `generate` given nothing but the sources, and that it does not sample."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -59,6 +59,7 @@ def by_transformers(folder: Path, rows: list[Ids]) -> list[Ids]:
         given = model.generate(
             input_ids=torch.tensor([[*ids, *[PAD_ID] * (width - len(ids))] for ids in rows]),
             attention_mask=torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids in rows]),
+            do_sample=False,
         )
     outputs = [row.tolist()[1:] for row in given]
     return [tuple(ids[: ids.index(0)] if 0 in ids else ids) for ids in outputs]
@@ -83,6 +84,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
     "no trigram twice": ({}, {**BEAMS, "no_repeat_ngram_size": 3}),
     "a least length": ({}, {**BEAMS, "min_length": 12}),
     "least new tokens, no bigram twice, a reward": ({}, {**BASE, **REWARDED}),
+    "a sample, which is read as none": ({}, {**BEAMS, "do_sample": True, "temperature": 0.7}),
     "20 is a limit": ({}, {**BASE, "max_length": 20}),
     "new tokens": ({"max_length": 5}, {**BEAMS, "max_new_tokens": 17, "max_length": 5}),
 }
@@ -98,6 +100,7 @@ def test_the_defaults_are_those_of_generate(
     source, bundle, manifest = converted
     folder = variant(source, tmp_path / "checkpoint", config, generation)
     checkpoint = import_checkpoint(folder)
+    assert any("do_sample is true" in note for note in checkpoint.notes) == ("do_sample" in (generation or {}))
     rows = sources(checkpoint)
     expected = by_transformers(folder, rows)
     named = [Row(ids, ()) for ids in rows]

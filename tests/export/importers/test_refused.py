@@ -23,7 +23,7 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
     "fairseq, a pair": (
         {"checkpoint_best.pt": "PK", "dict.en.txt": "the 9\n", "dict.de.txt": "der 9\n", "bpecodes": ""},
         "it is a checkpoint of fairseq (checkpoint_best.pt, dict.de.txt)",
-        "take the folder for transformers",
+        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given",
     ),
     "LoRA": (
         {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
@@ -80,7 +80,7 @@ def test_a_folder_with_weights_that_we_read_is_taken(files: dict[str, str], chec
 def test_nothing_known(tmp_path: Path) -> None:
     (tmp_path / "weights.pt").write_text("")
     line = refused(tmp_path)
-    assert "it holds no config.json to tell its kind from; a bare state dict is for --from notebook" in line
+    assert "it holds no config.json to tell its kind from; a bare state dict is for --from pytorch" in line
 
 
 def problem_of(folder: Path, **config: Any) -> str:

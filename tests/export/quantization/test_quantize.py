@@ -1,6 +1,7 @@
 """`convert --precision int8`: a bundle that the engine runs, how near it is to the model, what is no quantization."""
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +16,13 @@ from export.engine_decode import open_engine, recorded_attention
 from export.graphs.weights_file import WEIGHTS
 from export.importers.native.importer import import_native
 from export.quantization import fused_graphs
+from export.quantization.agreement import Agreement
+from export.verification_sentences import NUM_RANDOM_SENTENCES
+from export.verification_texts import GOLDEN_TEXTS
 from export.verify import VerificationError
 from service.bundle.checksums import check_intact
 from service.bundle.manifest import Manifest
+from tests.export.folders import edit
 from tests.export.stored_weights import check_stored_once
 from tests.servers import REPOSITORY
 
@@ -114,6 +119,44 @@ def test_own_lines_are_compared_too(checkpoint: Path, quantized: tuple[Path, Man
     result = CliRunner().invoke(main, [*arguments, "--check", str(tmp_path / "nowhere.txt")])
     assert result.exit_code == 2
     assert "nowhere.txt can't be converted: it is no text file in UTF-8" in result.stderr
+
+
+def test_without_english_own_lines_are_the_golden_ones(checkpoint: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "checkpoint"))
+    edit(folder / "checkpoint.json", source_language_code="smi")
+    lines = [text.lower() for text in GOLDEN_TEXTS[:5]]
+    (tmp_path / "lines.txt").write_text("\n".join([*lines, lines[0]]), encoding="utf-8")
+    manifest = convert(folder, tmp_path / "out", precision="int8", check=tmp_path / "lines.txt")
+    assert manifest.golden
+    assert {golden.text for golden in manifest.golden} <= set(lines)
+    assert manifest.verification["int8"]["num_sentences"] == 6 + NUM_RANDOM_SENTENCES
+    assert convert(folder, tmp_path / "other", precision="int8").golden[0].text in GOLDEN_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("agreed", "divergence", "largest_gap", "is_poor"),
+    [
+        (0.9647, 0.0077, 0.1579, False),  # en-de
+        (0.9763, 0.0127, 0.3102, False),  # de-en
+        (0.888, 0.01, 18.0, True),  # the agreement and the gap of annalog 1.0.6
+        (0.95, 0.01, 18.0, True),
+        (0.95, 0.2, 0.5, True),
+    ],
+)
+def test_a_poor_int8_is_one(agreed: float, divergence: float, largest_gap: float, is_poor: bool) -> None:
+    assert Agreement(32, 600, agreed, divergence, largest_gap, 0.98, 0.004).is_poor == is_poor
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.1])
+def test_a_poor_int8_is_told(
+    threshold: float, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("export.quantization.agreement._LEAST_AGREEMENT", threshold)
+    monkeypatch.setattr("export.quantization.agreement._MOST_DIVERGENCE", 9.0)
+    said: list[str] = []
+    convert(checkpoint, tmp_path / "out", precision="int8", say=said.append)
+    warned = [line for line in said if "int8 is poor for this model or these texts" in line]
+    assert len(warned) == (threshold > 1)
 
 
 def test_alignments_come_from_the_decoder(quantized: tuple[Path, Manifest]) -> None:

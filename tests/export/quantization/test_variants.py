@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from export.architecture import PositionConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
 from export.architecture.transformer import Transformer
@@ -33,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_output": "biased",
         "tie_projection": False,
     },
+    "rotary halves": {"positions": PositionConfig(layout="rotary"), "qk_norm": "rms"},
     "gated": {"gated": True, "d_head": 6, "embedding_norm": True},
 }
 SUPPRESSED = {"plain": variants.SUPPRESSED, "learned": (1, 3, 40), "shipped": (1, 3)}
@@ -106,12 +108,16 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
     }
     if config.attention_width != config.d_model:
         shared["width"] = config.d_model
+    optional = {"rotary_size": config.rotary_size, "qk_norm": ("none", "rms", "layer").index(config.qk_norm)}
+    shared |= {name: value for name, value in optional.items() if value}
     if config.relative_bias is not None:
         for attributes in (encoder, decoder):
             attributes["relative_biases"] = attributes["num_layers"] if config.relative_bias.per_layer else 1
-    if variant == "uneven":  # the encoder's own heads, as wide as its model, beside the decoder's
+    if variant.startswith("uneven"):  # the encoder's own heads, as wide as its model, beside the decoder's
         encoder |= {"num_heads": 2, "head_size": 22, "scale": pytest.approx(22**-0.5, rel=1e-6)}
         encoder |= {"decoder_num_heads": 3, "decoder_head_size": 10}
+        if config.rotary_size:
+            encoder["rotary_size"] = 22
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 

@@ -206,6 +206,13 @@ def test_weights_beside_a_graph_are_checked_and_read(bundle: Path) -> None:
     assert "weights" in checksums
     change(bundle, checksums=checksums)
     assert load(bundle).engine.stop(patient(30))
+    weights = (bundle / "weights").read_bytes()
+    flipped = weights[:-1] + bytes([weights[-1] ^ 1])
+    for damaged in (flipped, weights[:-1], b""):  # shorter ones can't be read either, beside the check
+        (bundle / "weights").write_bytes(damaged)
+        with pytest.raises(BundleError, match="is damaged: weights does not match its checksum"):
+            load(bundle)
+    (bundle / "weights").write_bytes(weights)
     del checksums["weights"]
     change(bundle, checksums=checksums)
     with pytest.raises(BundleError, match="weights in 'weights', which is not a file of the bundle with a checksum"):

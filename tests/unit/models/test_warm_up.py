@@ -34,6 +34,19 @@ def test_slots_are_added_while_they_pay(fixed: float, per_row: float, slots: int
     assert knee(steps(fixed, per_row)) == slots
 
 
+@pytest.mark.parametrize(("fixed", "per_row", "largest"), [(0.3, 0.7, 32), (0.0, 0.1, 32), (2.0, 0.1, 128)])
+def test_more_rows_are_tried_while_they_may_change_the_choice(fixed: float, per_row: float, largest: int) -> None:
+    """The first is like tc-big on two CPUs, of which 32 rows take 25 ms and 128 take 97 ms."""
+    tried: list[int] = []
+
+    def step_seconds(num_slots: int) -> float:
+        tried.append(num_slots)
+        return steps(fixed, per_row)(num_slots)
+
+    knee(step_seconds)
+    assert max(tried) == largest
+
+
 def test_nobody_is_made_to_wait_long_for_a_token() -> None:
     tried = []
 

@@ -64,6 +64,13 @@ def test_models_of_our_writer(name: str, change: Callable[[Arrays], Arrays], cou
     check_greedy(write_folder(tmp_path / "folder", name, change), options_of(name), count)
 
 
+@pytest.mark.parametrize("name", ["embedding-norm-learned", "t5"], ids=["plain", "gated"])
+@pytest.mark.parametrize("decoder", [2, 4])
+def test_gelu_by_a_sigmoid_becomes_silu(name: str, decoder: int, tmp_path: Path) -> None:
+    """In the encoder, beside silu in the decoder, and in both."""
+    check_greedy(write_folder(tmp_path / "folder", name, int8, encoder=4, decoder=decoder), options_of(name), 40)
+
+
 @pytest.mark.parametrize(
     ("name", "quantization", "count"),
     each_with_each(CONVERTED, {str(kind): kind for kind in QUANTIZATIONS}, usual=["None", "int8_float16"]),

@@ -326,7 +326,7 @@ SELF = "encoder/layer_0/self_attention"
         (_scalar("decoder/alibi", 1), "positions of ALiBi"),
         (_scalar("decoder/sliding_window", 64, np.int32), "attention within a window"),
         (_array("encoder/strange", 2), "encoder/strange: variables that the architecture does not have"),
-        (_scalar("encoder/activation", 4), "encoder/activation is GELU by a sigmoid"),
+        (_scalar("encoder/activation", 5), "encoder/activation is tanh; supported are relu, gelu_tanh, silu, gelu"),
         (_scalar("encoder/activation", 3), "activation is gelu in the encoder and relu in the decoder"),
         (_scalar("encoder/num_heads", 0), "encoder/num_heads is 0"),
         (_scalar("encoder/num_heads", 4), "num_heads is 4 in the encoder and 3"),

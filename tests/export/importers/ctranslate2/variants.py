@@ -146,12 +146,18 @@ def config_json(model: Transformer, **changes: Any) -> dict[str, Any]:
     }
 
 
-def write_folder(directory: Path, name: str, change: Callable[[Arrays], Arrays] = lambda arrays: arrays) -> Path:
-    """Write a variant's folder with SentencePiece's models; `change` stores the weights in another type."""
+def write_folder(
+    directory: Path, name: str, change: Callable[[Arrays], Arrays] = lambda arrays: arrays, **activations: int
+) -> Path:
+    """Write a variant's folder with SentencePiece's models; `change` stores the weights in another type.
+
+    `activations` are numbers of sides that are not the variant's own.
+    """
     model = model_of(name)
     directory.mkdir(parents=True)
     variables, aliases = model_files.aliased(model_files.variables_of(model))
     flags = model_files.flags_of(model)
+    flags |= {f"{side}/activation": np.array(number, np.int8) for side, number in activations.items()}
     (directory / "model.bin").write_bytes(model_files.container(change(variables) | flags, aliases))
     model_files.write_json(directory / "config.json", config_json(model))
     if model.config.share_embeddings:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from export.architecture.transformer import Transformer
 from export.importers.imported import CheckpointError, ImportedCheckpoint
-from export.importers.notebook.importer import import_notebook
-from tests.export.notebooks.checkpoints import SIZES, Notebook, make, random_sources
-from tests.export.notebooks.readings import (
+from export.importers.state_dict.importer import import_state_dict
+from tests.export.importers.state_dict.checkpoints import SIZES, Notebook, make, random_sources
+from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
     Attention002,
@@ -95,7 +95,7 @@ def difference(notebook: Notebook, imported: ImportedCheckpoint) -> float:
 @pytest.mark.parametrize("name", OPTIONS)
 def test_logits(name: str, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     notebook = OPTIONS[name]().write(tmp_path / "saved", tokenizers)
-    assert difference(notebook, import_notebook(notebook.path, notebook.options)) < 1e-4
+    assert difference(notebook, import_state_dict(notebook.path, notebook.options)) < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_what_the_weights_do_not_show_does_matter(
     notebook = OPTIONS[name]()
     notebook.said.update(said)
     notebook = notebook.write(tmp_path / "saved", tokenizers)
-    assert difference(notebook, import_notebook(notebook.path, notebook.options)) > 1e-2
+    assert difference(notebook, import_state_dict(notebook.path, notebook.options)) > 1e-2
 
 
 def test_tied_weights_are_one(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     notebook = OPTIONS["tied projection"]().write(tmp_path / "saved", tokenizers)
-    model = Transformer.of(import_notebook(notebook.path, notebook.options).model)
+    model = Transformer.of(import_state_dict(notebook.path, notebook.options).model)
     assert model.projection.weight is model.decoder.embedding.tokens.weight
 
 
@@ -137,7 +137,7 @@ def test_a_tied_projection_may_be_left_out_if_that_is_said(tokenizers: tuple[Pat
     notebook = make(replace(PLAIN, is_tied=True), tie_projection=True).write(
         tmp_path / "saved", tokenizers, without_projection
     )
-    assert difference(notebook, import_notebook(notebook.path, notebook.options)) < 1e-4
+    assert difference(notebook, import_state_dict(notebook.path, notebook.options)) < 1e-4
 
 
 def as_safetensors(weights: dict[str, Tensor], path: Path) -> None:
@@ -185,7 +185,7 @@ def test_kinds_of_files_and_their_folder(
     save: Callable[[dict[str, Tensor], Path], None], tokenizers: tuple[Path, Path], tmp_path: Path
 ) -> None:
     notebook = make(PLAIN).write(tmp_path / "saved", tokenizers, save)
-    imported = import_notebook(tmp_path / "saved", notebook.options)
+    imported = import_state_dict(tmp_path / "saved", notebook.options)
     assert difference(notebook, imported) < 1e-4
     assert imported.name == "saved"
 
@@ -203,8 +203,8 @@ def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path]
         "source_eos_id": None,
     }
     notebook = make(PLAIN, **said).write(tmp_path / "saved", tokenizers)
-    imported = import_notebook(notebook.path, notebook.options)
-    assert (imported.name, imported.licence, imported.family) == ("first-steps", "CC-BY-4.0", "notebook")
+    imported = import_state_dict(notebook.path, notebook.options)
+    assert (imported.name, imported.licence, imported.family) == ("first-steps", "CC-BY-4.0", "pytorch")
     assert asdict(imported.limits) == {"max_source_tokens": 40, "max_output_tokens": 30}
     assert (imported.generation.beam_size, imported.generation.length_penalty) == (4, 0.6)
     assert imported.suppressed_ids == ()
@@ -216,7 +216,7 @@ def test_one_tokenizer_for_both_sides(tokenizers: tuple[Path, Path], tmp_path: P
     sizes = replace(SIZES, target_vocabulary_size=SIZES.source_vocabulary_size)
     same = {"pad_id": 0, "unk_id": 1, "decoder_start_id": 2, "eos_id": 3}
     notebook = make(PLAIN, sizes, **same).write(tmp_path / "saved", (source, source))
-    imported = import_notebook(notebook.path, replace(notebook.options, target_tokenizer=None))
+    imported = import_state_dict(notebook.path, replace(notebook.options, target_tokenizer=None))
     assert imported.tokenizer.files == ("tokenizer.model",)
     assert imported.tokenizer_files == {"tokenizer.model": source}
     assert imported.tokenizer.source_eos_id is None
@@ -226,7 +226,7 @@ def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tm
     """As with a padding token added by hand; then one id in both vocabularies fills rows."""
     sizes = replace(SIZES, target_vocabulary_size=SIZES.target_vocabulary_size + 1)
     notebook = make(PLAIN, sizes, decoder_start_id=SIZES.target_vocabulary_size).write(tmp_path / "saved", tokenizers)
-    imported = import_notebook(notebook.path, notebook.options)
+    imported = import_state_dict(notebook.path, notebook.options)
     assert imported.tokenizer.decoder_start_id == SIZES.target_vocabulary_size
     assert SIZES.target_vocabulary_size in imported.suppressed_ids
     assert imported.tokenizer.pad_id == imported.model.config.pad_id == 0
@@ -237,7 +237,7 @@ def test_json_with_another_unknown_token(json_tokenizers: tuple[Path, Path], tmp
     source, _ = json_tokenizers
     notebook = make(PLAIN, sizes).write(tmp_path / "saved", (source, source))
     with pytest.raises(CheckpointError, match="--target-tokenizer: it has unk_id 1, --config says 0"):
-        import_notebook(notebook.path, notebook.options)
+        import_state_dict(notebook.path, notebook.options)
 
 
 def test_tokenizers_of_two_kinds(
@@ -245,4 +245,4 @@ def test_tokenizers_of_two_kinds(
 ) -> None:
     notebook = make(PLAIN).write(tmp_path / "saved", (tokenizers[0], json_tokenizers[1]))
     with pytest.raises(CheckpointError, match="--tokenizer is of kind sentencepiece, --target-tokenizer of kind token"):
-        import_notebook(notebook.path, notebook.options)
+        import_state_dict(notebook.path, notebook.options)

@@ -1,42 +1,22 @@
-"""The `--config` of a notebook checkpoint: a JSON object with everything its weights leave open."""
+"""The `--config` of a bare state dict: a JSON object with everything its weights leave open."""
 
 import dataclasses
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
-from export.importers.notebook.attention import AttentionKind
+from export.importers.parts import read_part
+from export.importers.word_tokenizer import WordOptions, read_options
 from service.domain.options import MAX_BEAM_SIZE
 
-SIZES = (
-    "source_vocabulary_size",
-    "target_vocabulary_size",
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "max_source_positions",
-    "max_target_positions",
-)
-# Besides these: ids, and choices that change no name and no shape, for which a wrong guess would go unnoticed.
-REQUIRED = (
-    *SIZES,
-    "norm",
-    "activation",
-    "score_scale",
-    "pad_id",
-    "eos_id",
-    "unk_id",
-    "decoder_start_id",
-    "source_prefix_ids",
-    "source_eos_id",
-)
+# For each of these a wrong guess would go unnoticed.
+REQUIRED = ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_prefix_ids", "source_eos_id")
+_TOKENIZERS = ("tokenizer", "target_tokenizer")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
@@ -51,7 +31,7 @@ _IDS: _Check = (
     "a list of token ids",
 )
 _COUNT: _Check = (lambda value: _is_number(value, 1), "a number from 1")
-_KINDS = typing.get_args(AttentionKind)
+_KINDS = ("fused", "packed")
 _CHECKS: dict[str, _Check] = {
     "source_prefix_ids": _IDS,
     "source_eos_id": _ID_OR_NULL,
@@ -68,7 +48,7 @@ _CHECKS: dict[str, _Check] = {
 
 
 @dataclass(frozen=True, slots=True)
-class NotebookConfig:
+class Settings:
     """The content of `--config`.
 
     `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
@@ -79,7 +59,7 @@ class NotebookConfig:
     source_prefix_ids: tuple[int, ...] = ()
     source_eos_id: int | None = None
     source_pad_id: int | None = None  # None: same as `pad_id`
-    attention: AttentionKind | None = None  # None: detected from its names
+    attention: str | None = None  # how one layer's rows are queries, keys and values, where names may mean either
     suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
     name: str = ""
     licence: str = UNKNOWN_LICENCE
@@ -87,16 +67,26 @@ class NotebookConfig:
     max_output_tokens: int | None = None
     beam_size: int = 1
     length_penalty: float = 1.0
+    tokenizer: WordOptions | None = None  # of word lists
+    target_tokenizer: WordOptions | None = None  # None: same as `tokenizer`
+
+    def of_model(self) -> dict[str, Any]:
+        """Return the keys of `ModelConfig`, with the padding id that rows of both sides are filled with."""
+        said = dict(self.model)
+        if self.source_pad_id is not None and isinstance(said.get("pad_id"), int):
+            said["pad_id"] = min(said["pad_id"], self.source_pad_id)  # masked; the smaller one is in both vocabularies
+        return said
 
 
-def read_config(path: Path, problems: list[str]) -> NotebookConfig:
+def read_settings(path: Path, problems: list[str]) -> Settings:
     """Read it and check everything but the values of `ModelConfig`'s keys.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
     """
     document = read_json(path)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
-    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - of_model - _CHECKS.keys())]
+    known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
+    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - known)]
     problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
     for name, (is_usable, expected) in _CHECKS.items():
@@ -106,4 +96,7 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
-    return NotebookConfig({name: value for name, value in document.items() if name in of_model}, **chosen)
+    for name in _TOKENIZERS:
+        if name in document:
+            chosen[name] = read_part(f"{path.name}: {name}", partial(read_options, document[name]), problems)
+    return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)

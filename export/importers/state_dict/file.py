@@ -50,9 +50,9 @@ def _load(path: Path) -> Any:
 
 
 def _misfit(name: Any, value: Any) -> str:
-    """Describe an entry that is not a named, plain tensor of floating-point numbers; return an empty string for one."""
+    """Describe an entry that is not a named, plain tensor; return an empty string for one."""
     if not isinstance(value, Tensor) or not isinstance(name, str):
         return f"{type(value).__name__}, expected a tensor"
-    if value.layout != torch.strided or value.device.type != "cpu" or not value.is_floating_point():
-        return f"{value.dtype} ({value.layout}, {value.device}), expected floating-point numbers"
+    if value.layout != torch.strided or value.device.type != "cpu":
+        return f"{value.dtype} ({value.layout}, {value.device}), expected plain numbers"
     return ""

@@ -5,10 +5,12 @@ from torch import Tensor
 
 from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
-from export.importers.notebook.attention import FORMS
+from export.importers.state_dict.foldings import Heads
+from export.importers.state_dict.layout import FOLDER, read_layout
+from export.importers.state_dict.weights import fold
 
 THREE_DIGITS = 0.501e-3  # half of the last digit plus float32 rounding
-PER_HEAD = next(form for form in FORMS if form.kind == "per_head")
+LAYOUT = read_layout(FOLDER / "notebooks.toml")
 
 TWO_HEADS = """
  7.501  15.386  12.121  23.458   5.546  -7.499
@@ -26,12 +28,17 @@ def printed(table: str) -> Tensor:
     return torch.tensor([[float(number) for number in line.split()] for line in table.strip().splitlines()])
 
 
-def attention(width: int, num_heads: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
-    """Return our attention with the document's weights, laid out by the importer."""
-    config = ModelConfig(9, 9, d_model=width, num_heads=num_heads, attention_output=output)  # type: ignore[arg-type]
-    assert PER_HEAD.shapes(config) == {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+def attention(width: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
+    """Return our attention with the document's weights, folded by the importer."""
+    start = "encoder.encoder_list.0.self_attention."
+    named, problems = {start + name: tensor for name, tensor in tensors.items()}, list[str]()
+    weights, _ = fold(named, LAYOUT.find(named), Heads(2, width // 2), None, problems)
+    assert not problems
+    config = ModelConfig(9, 9, d_model=width, num_heads=2, attention_output=output)  # type: ignore[arg-type]
     ours = MultiHeadAttention(config).eval()
-    ours.load_state_dict(PER_HEAD.laid_out(tensors, num_heads))
+    ours.load_state_dict(
+        {name.removeprefix("encoder.layers.0.self_attention."): each for name, each in weights.items()}
+    )
     return ours
 
 
@@ -52,7 +59,7 @@ def test_two_heads() -> None:
     torch.manual_seed(0)
     tensors = drawn_per_head(2, 4, 8)
     tensors["W_c"] = torch.randn(size=(8, 8))
-    ours = attention(8, 2, tensors, "unbiased")
+    ours = attention(8, tensors, "unbiased")
     torch.testing.assert_close(ours(x, x)[0].T, printed(TWO_HEADS), rtol=0, atol=THREE_DIGITS)
-    swapped = attention(8, 2, tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}, "unbiased")
+    swapped = attention(8, tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}, "unbiased")
     assert (swapped(x, x)[0].T - printed(TWO_HEADS)).abs().max() > 0.1, "the digits tell the order of heads"

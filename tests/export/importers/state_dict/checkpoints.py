@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from export.importers.options import ImportOptions
 from export.verification_texts import GOLDEN_TEXTS
-from tests.export.notebooks.readings import Choices, Sizes, Transformer002
+from tests.export.importers.state_dict.readings import Choices, Sizes, Transformer002
 
 SOURCE_SIZE, TARGET_SIZE = 130, 100
 SIZES = Sizes(SOURCE_SIZE, TARGET_SIZE)

@@ -1,4 +1,4 @@
-"""Inspects the vocabulary of a notebook's tokenizer files, and checks that it fits the model."""
+"""Inspects the vocabulary of tokenizer files, and checks that it fits the model."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,28 +8,41 @@ from pathlib import Path
 import tokenizers
 
 from export.importers import stored_file
+from export.importers.imported import TokenizerFile
 from export.importers.sentencepiece_file import read_facts
+from export.importers.word_list import PICKLED
+from export.importers.word_tokenizer import WordOptions, read_word_tokenizer
+
+WORD_LISTS = (".txt", ".json", *PICKLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names."""
+    """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names.
+
+    `file` is the bundle's: the one that was given, or what writes it.
+    """
 
     kind: str
     suffix: str
     size: int
     special_ids: Mapping[str, int]
+    file: TokenizerFile
 
 
-def read_vocabulary(path: Path) -> Vocabulary:
-    """Load a SentencePiece model, or the JSON of a Hugging Face `tokenizers` tokenizer, and return its vocabulary."""
+def read_vocabulary(path: Path, options: WordOptions | None = None) -> Vocabulary:
+    """Load a SentencePiece model, JSON of the `tokenizers` library, or a word list, whose texts `options` split."""
+    if path.suffix in WORD_LISTS and not (path.suffix == ".json" and _is_of_tokenizers(path)):
+        words = read_word_tokenizer(path, options)
+        return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
+    if options is not None:
+        raise ValueError('it says itself how texts are split; leave "tokenizer" out of --config')
     if path.suffix == ".json":
         return _read_tokenizers_json(path)
     facts = read_facts(path)
     special = {"pad_id": facts.pad_id, "eos_id": facts.eos_id, "unk_id": facts.unk_id}
-    return Vocabulary(
-        "sentencepiece", ".model", facts.size, {name: index for name, index in special.items() if index >= 0}
-    )
+    found = {name: index for name, index in special.items() if index >= 0}
+    return Vocabulary("sentencepiece", ".model", facts.size, found, path)
 
 
 def misfits(
@@ -58,4 +71,12 @@ def _read_tokenizers_json(path: Path) -> Vocabulary:
     size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
     unknown = json.loads(tokenizer.to_str())["model"].get("unk_token")
     unk_id = tokenizer.token_to_id(unknown) if isinstance(unknown, str) else None
-    return Vocabulary("tokenizers", ".json", size, {} if unk_id is None else {"unk_id": unk_id})
+    return Vocabulary("tokenizers", ".json", size, {} if unk_id is None else {"unk_id": unk_id}, path)
+
+
+def _is_of_tokenizers(path: Path) -> bool:
+    try:
+        document = json.loads(stored_file.read(path))
+    except (ValueError, RecursionError):
+        return True  # its reader says what is wrong
+    return isinstance(document, dict) and isinstance(document.get("model"), dict)

@@ -1,4 +1,4 @@
-"""The position tables in a state dict: buffers of the notebooks' classes, which show how they were computed."""
+"""The position tables in a state dict: buffers, which show how they were computed."""
 
 import itertools
 import typing
@@ -21,18 +21,21 @@ TOLERANCE, TOLERANCE_PER_POSITION = 1e-5, 1e-6
 
 
 def largest_difference(table: Tensor, config: PositionConfig) -> float:
-    """Return the largest difference between a (1, P, d) buffer and the table of `config`."""
-    _, num_positions, width = table.shape
-    return float(np.abs(table[0].float().numpy() - sinusoidal_table(num_positions, width, config)).max())
+    """Return the largest difference between a (P, d) buffer and the table of `config`."""
+    num_positions, width = table.shape
+    return float(np.abs(table.float().numpy() - sinusoidal_table(num_positions, width, config)).max())
 
 
 def fits(table: Tensor, config: PositionConfig) -> bool:
-    """Return whether a (1, P, d) buffer is the table of `config`, up to rounding."""
-    return largest_difference(table, config) <= TOLERANCE + TOLERANCE_PER_POSITION * table.shape[1]
+    """Return whether a (P, d) buffer is the table of `config`, up to rounding."""
+    return (
+        table.shape[1] % 2 == 0
+        and largest_difference(table, config) <= TOLERANCE + TOLERANCE_PER_POSITION * table.shape[0]
+    )
 
 
 def find_reading(tables: Iterable[Tensor]) -> PositionConfig | None:
-    """Return the reading of the documents' formula that gives all (1, P, d) tables, if one does."""
+    """Return the reading of the documents' formula that gives all (P, d) tables, if one does."""
     tables = list(tables)
     return next((reading for reading in READINGS if all(fits(table, reading) for table in tables)), None)
 

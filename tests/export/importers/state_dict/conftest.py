@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.export.notebooks.checkpoints import train_json_tokenizers, train_tokenizers
+from tests.export.importers.state_dict.checkpoints import train_json_tokenizers, train_tokenizers
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from export.engine_decode import greedy_options, open_engine
 from export.graphs.execution import Floats, GraphPair, decode_cached
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
-from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
-from tests.export.notebooks.readings import (
+from tests.export.importers.state_dict.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
+from tests.export.importers.state_dict.readings import (
     Attention000,
     Attention001,
     Attention002,
@@ -76,7 +76,7 @@ def convert_document(
         files = json_tokenizers if document in WITH_JSON else tokenizers
         notebook = DOCUMENTS[document]().write(directory / "saved", files)
         bundle = directory / "bundle"
-        return notebook, bundle, convert(notebook.path, bundle, "notebook", options=notebook.options)
+        return notebook, bundle, convert(notebook.path, bundle, "pytorch", options=notebook.options)
 
     return run
 
@@ -150,7 +150,7 @@ def test_int8_of_what_no_dense_layer_takes_part_in(
     """Handwritten norms and parallel heads: compared with the model by the conversion, and the same whatever the
     batch."""
     notebook, _, manifest = convert_document("001")
-    quantized = convert(notebook.path, tmp_path / "int8", "notebook", precision="int8", options=notebook.options)
+    quantized = convert(notebook.path, tmp_path / "int8", "pytorch", precision="int8", options=notebook.options)
     assert quantized.tokenizer == manifest.tokenizer
     rows = [(source, ()) for source in random_sources([14] * 6)]
     with open_engine(tmp_path / "int8", quantized) as engine:

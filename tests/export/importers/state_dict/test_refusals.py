@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.export import folders
-from tests.export.notebooks.checkpoints import Notebook, make
-from tests.export.notebooks.readings import (
+from tests.export.importers.state_dict.checkpoints import Notebook, make
+from tests.export.importers.state_dict.readings import (
     Attention001,
     Attention002,
     Choices,
@@ -19,6 +20,12 @@ from tests.export.notebooks.readings import (
 
 PLAIN = Choices(lambda: Attention002(16, 2))
 PACKED = Choices(lambda: Attention001(16, 2))
+
+
+def part(module: str) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
+    """Return a function that keeps a module's weights, by their names in it."""
+    start = f"{module}."
+    return lambda weights: {name.removeprefix(start): weights[name] for name in weights if name.startswith(start)}
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def notebook(tokenizers: tuple[Path, Path], tmp_path: Path) -> Notebook:
 def arguments(notebook: Notebook) -> dict[str, Any]:
     options = notebook.options
     return {
-        "--from": "notebook",
+        "--from": "pytorch",
         "--config": options.config,
         "--tokenizer": options.tokenizer,
         "--target-tokenizer": options.target_tokenizer,
@@ -76,7 +83,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         "--target-language is '?'",
         "rotary is unknown",
         "source_eos_id is missing",
-        "attention is 'sparse', expected one of separate, fused, packed, per_head",
+        "attention is 'sparse', expected one of fused, packed",
         "activation is 'swish', allowed are relu, gelu, gelu_tanh, silu, identity",
         "max_output_tokens is 900, the model has 48 positions",
         "encoder.encoder_list.1.self_attention.w_o.bias is missing",
@@ -101,7 +108,6 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         ({"activation": "left out"}, "activation is missing"),
         ({"num_heads": "left out"}, "num_heads is missing"),
         ({"num_heads": 3}, "d_model 16 is not a multiple of num_heads 3"),
-        ({"attention": "per_head"}, "--config says attention 'per_head', but w_query.weight is the name of separate"),
         ({"attention_bias": False}, "w_query.bias is unexpected"),
         ({"attention_output": "none"}, "w_o.weight is unexpected"),
         ({"final_norm": False}, "encoder.normalize.beta is unexpected"),
@@ -110,7 +116,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         ({"tie_projection": True}, "projection_layer.linear_layer.weight is not target_embedding.embeddings.weight"),
         ({"num_decoder_layers": 3}, "decoder.decoder_list.2.self_attention.w_query.weight is missing"),
         ({"num_decoder_layers": 1}, "decoder.decoder_list.1.self_attention.w_query.weight is unexpected"),
-        ({"max_source_positions": 65}, "source_positional_encoding.positional_embeddings has shape (1, 64, 16)"),
+        ({"max_source_positions": 65}, "max_source_positions is 65, the weights show 64"),
         ({"eos_id": 3, "pad_id": 2}, "--target-tokenizer: it has pad_id 3, --config says 2 for the target"),
         ({"source_eos_id": 1}, "--tokenizer: it has eos_id 3, --config says 1 for the source"),
         ({"source_prefix_ids": [400]}, "source_prefix_ids 400 is outside the vocabulary of 130"),
@@ -141,37 +147,33 @@ def test_positions_that_nothing_tells(notebook: Notebook) -> None:
     assert "it fits no reading of the documents" in line
 
 
-def test_a_model_of_another_kind(notebook: Notebook) -> None:
-    torch.save({"transformer.h.0.attn.weight": torch.zeros(3)}, notebook.path)
-    assert "has a self_attention or attention with one of w_query.weight, W_q.weight" in refused(
-        notebook.path, arguments(notebook)
-    )
-
-
-PARTS = {  # what was saved, by its name in the model, and the name it gets
-    "encoder.encoder_list.0.self_attention": "attention by itself (w_query.weight)",
-    "decoder.decoder_list.1": "one layer by itself (cross_attention.w_query.weight)",
-    "decoder.decoder_list": "a list of layers by itself (0.cross_attention.w_query.weight)",
-    "encoder": "an encoder by itself (encoder_list.0.self_attention.w_query.weight)",
-    "decoder": "a decoder by itself (decoder_list.0.cross_attention.w_query.weight)",
+OTHERS: dict[str, tuple[Callable[[dict[str, Tensor]], dict[str, Tensor]], str]] = {
+    "another kind": (
+        lambda _: {f"transformer.h.{layer}.attn.weight": torch.zeros(3) for layer in range(9)},
+        "its names (0.attn.weight, 1.attn.weight, 2.attn.weight, 3.attn.weight, 4.attn.weight, 5.attn.weight, ...) are "
+        "of no known layout; nearest is",
+    ),
+    "attention": (part("encoder.encoder_list.0.self_attention"), "(w_key.bias, without encoder.encoder_list.0.self_"),
+    "a layer": (
+        part("decoder.decoder_list.1"),
+        "(cross_attention.w_key.bias, without encoder.encoder_list.0 before",
+    ),
+    "layers": (part("decoder.decoder_list"), "(0.cross_attention.w_key.bias, without encoder.encoder_list before it"),
+    "an encoder": (part("encoder"), "(encoder_list.0.feed_forward_block.linear_layer1.bias, without encoder before it"),
+    "no decoder": (
+        lambda weights: {name: value for name, value in weights.items() if not name.startswith("decoder.")},
+        "it holds no decoder, such as decoder.decoder_list.0.feed_forward_block.linear_layer1.weight; save the",
+    ),
 }
 
 
-@pytest.mark.parametrize("wrapper", ["", "module.", "_orig_mod.module."])
-@pytest.mark.parametrize(("part", "expected"), PARTS.items())
-def test_a_part_alone_is_called_what_it_is(part: str, expected: str, wrapper: str, notebook: Notebook) -> None:
-    weights = notebook.model.get_submodule(part).state_dict()
+@pytest.mark.parametrize("wrapper", ["", "_orig_mod.module."])
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_whole_model(name: str, wrapper: str, notebook: Notebook) -> None:
+    change, expected = OTHERS[name]
+    weights = change(notebook.model.state_dict())
     torch.save({f"{wrapper}{name}": value for name, value in weights.items()}, notebook.path)
-    line = refused(notebook.path, arguments(notebook))
-    assert f"the state dict: it holds {expected}, no Transformer; save the state_dict() of the whole model" in line
-
-
-def test_a_model_without_a_stack_and_one_behind_a_name(notebook: Notebook) -> None:
-    weights = notebook.model.state_dict()
-    torch.save({name: value for name, value in weights.items() if not name.startswith("decoder.")}, notebook.path)
-    assert "it holds no decoder: no name begins with decoder.decoder_list" in said_otherwise(notebook)
-    torch.save({f"model.{name}": value for name, value in weights.items()}, notebook.path)
-    assert "its names begin with 'model.'; save the state_dict() of what that is" in said_otherwise(notebook)
+    assert expected in refused(notebook.path, arguments(notebook))
 
 
 def test_a_weight_with_and_without_its_wrapper(notebook: Notebook) -> None:
@@ -208,7 +210,7 @@ def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.Mo
 
 def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
     given = arguments(notebook)
-    line = refused(notebook.path, {"--from": "notebook"})
+    line = refused(notebook.path, {"--from": "pytorch"})
     for flag in ("--config", "--tokenizer", "--source-language", "--target-language"):
         assert f"{flag} is missing" in line
     line = refused(

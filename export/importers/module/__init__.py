@@ -1,0 +1,1 @@
+"""Any PyTorch encoder-decoder: read by running it, whatever its parts are called."""

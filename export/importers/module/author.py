@@ -1,0 +1,121 @@
+"""The author's own module: built by a function that the user names, called with ids, and asked for translations."""
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from export.importers.imported import Reference, Row
+from export.importers.module.structure import NotReadError
+from export.stages import progress
+
+_LOGITS = "logits"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A module with its weights, and how it is called: (B, S), (B, T) int64 -> (B, T, V), of rows without padding."""
+
+    module: nn.Module
+    call: Callable[[nn.Module, Tensor, Tensor], Any]
+
+    def logits(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+        """Return the logits, or their log-softmax, of the token after each target position."""
+        how = f"with ids of shapes {tuple(source_ids.shape)} and {tuple(target_ids.shape)}"
+        advice = f"write {_LOGITS}(model, source_ids, target_ids) beside the function that builds it"
+        try:
+            found = self.call(self.module, source_ids, target_ids)
+        except Exception as error:  # whatever the author's code raises
+            raise NotReadError(
+                f"the model can't be called {how} ({type(error).__name__}: {error}); {advice}"
+            ) from error
+        if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
+            shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+            raise NotReadError(f"the model called {how} returns {shown}, expected (rows, tokens, vocabulary); {advice}")
+        return found.float()
+
+
+def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
+    """Run the function that `like` names, as in `factory.py:build`, and load the weights into the module it returns.
+
+    If the file has a function `logits(model, source_ids, target_ids)`, the module is called by it.
+    """
+    path, _, name = like.rpartition(":")
+    if not path or not Path(path).is_file():
+        raise NotReadError(f"--like is {like!r}; expected FILE.py:FUNCTION, which returns the model")
+    specification = importlib.util.spec_from_file_location("dragoman_author", path)
+    assert specification is not None
+    assert specification.loader is not None
+    code = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = code  # where dataclasses and pickles look for it
+    with _on_path(Path(path).parent):
+        try:
+            specification.loader.exec_module(code)
+            module = getattr(code, name)()
+        except Exception as error:
+            raise NotReadError(f"{like} can't build the model ({type(error).__name__}: {error})") from error
+    if not isinstance(module, nn.Module):
+        raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module")
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        first = " ".join(str(error).split())[:300]
+        raise NotReadError(f"the weights are not those of the model that {like} builds ({first})") from error
+    return Author(module.float().eval(), getattr(code, _LOGITS, lambda model, *ids: model(*ids)))
+
+
+@contextlib.contextmanager
+def _on_path(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorReference:
+    """A `Reference` that translates greedily, with whole targets for each token."""
+
+    author: Author
+    start_id: int
+    eos_id: int
+    suppressed_ids: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"its author's {type(self.author.module).__name__}"
+
+    @property
+    def options(self) -> Mapping[str, float]:
+        return {}
+
+    @torch.no_grad()
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
+        """Return the greedy translations; `beam_size` is 1."""
+        return [self._greedy(row, max_output_tokens) for row in progress(rows, self.name)]
+
+    def _greedy(self, row: Row, max_output_tokens: int) -> tuple[int, ...]:
+        source = torch.tensor([row.source_ids])
+        target = [self.start_id, *row.target_prefix_ids]
+        start = len(target)
+        while len(target) - start < max_output_tokens:
+            logits = self.author.logits(source, torch.tensor([target]))[0, -1]
+            logits[list(self.suppressed_ids)] = -torch.inf
+            best = int(logits.argmax())
+            if best == self.eos_id:
+                break
+            target.append(best)
+        return tuple(target[start:])
+
+
+@contextlib.contextmanager
+def open_author(reference: AuthorReference) -> Iterator[Reference]:
+    """Return a module that is there already, as references that are loaded are."""
+    yield reference

@@ -1,0 +1,54 @@
+"""Reads a state dict as the module that its author's code makes of it, and compares what both compute."""
+
+import torch
+from torch import Tensor
+
+from export.architecture.stored import StoredModel
+from export.architecture.transformer import Transformer
+from export.importers.module.author import Author
+from export.importers.module.probing import BATCH, NUM_SOURCE, NUM_TARGET
+from export.importers.module.reading import SpecialIds, read
+from export.importers.module.structure import NotReadError
+from export.importers.module.trace import Trace
+from export.importers.state_dict.finish import Companions
+
+_LENGTHS = ((1, 1), (5, 17), (30, 25))  # of sources and targets that both are compared on
+_TOLERANCE = 1e-3  # of the logarithm of a probability
+_NUM_POSITIONS = 512  # unless --config asks for more
+
+
+def read_module(author: Author, companions: Companions) -> StoredModel:
+    """Return the model that a module computes; raise `ValueError` with what it has that ours have not."""
+    settings, source, target = companions.settings, companions.source, companions.target
+    assert settings is not None
+    assert source is not None
+    assert target is not None
+    said = settings.of_model()
+    ids = SpecialIds(*(said[name] for name in SpecialIds._fields))
+    special = {*ids, *settings.source_prefix_ids, settings.source_eos_id, settings.source_pad_id, said["pad_id"]}
+    random = torch.Generator().manual_seed(0)
+
+    def rows(num_rows: int, lengths: tuple[int, int]) -> list[Tensor]:
+        """Return ids of both sides, of usual tokens: masks may depend on others."""
+        usual = [
+            torch.tensor([index for index in range(each.size) if index not in special]) for each in (source, target)
+        ]
+        return [
+            each[torch.randint(len(each), (num_rows, length), generator=random)]
+            for each, length in zip(usual, lengths, strict=True)
+        ]
+
+    most = [said.get(f"max_{side}_positions", _NUM_POSITIONS) for side in ("source", "target")]
+    trace = Trace.of(author.logits, *rows(BATCH, (NUM_SOURCE, NUM_TARGET)))
+    model = read(trace, ids, most)
+    own = Transformer.of(model)
+    limits = model.config.max_source_positions, model.config.max_target_positions
+    for lengths in _LENGTHS:
+        given = rows(3, (min(lengths[0], limits[0]), min(lengths[1], limits[1])))
+        with torch.no_grad():
+            expected, found = (logits(*given).log_softmax(-1) for logits in (author.logits, own))
+        difference = float((expected - found).abs().max())
+        if not difference <= _TOLERANCE:
+            shown = f"for sources of {given[0].shape[1]} tokens and targets of {given[1].shape[1]}"
+            raise NotReadError(f"logits of the model as it was read differ by up to {difference:.2g} {shown}")
+    return model

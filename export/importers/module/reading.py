@@ -1,0 +1,397 @@
+"""Reads a traced module as our model: every choice and weight is found from what a part computes, and checked by it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from export.architecture import ModelConfig, PositionConfig
+from export.architecture.config import LayerNormKind
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.stored import StoredModel
+from export.importers.assembly import assemble
+from export.importers.module.positions import Positions, find_positions
+from export.importers.module.probing import BATCH, Affine, Norm, Probe
+from export.importers.module.projections import find_projection
+from export.importers.module.structure import Core, NotReadError, Residual, Stack, find_stacks, same_as
+from export.importers.module.trace import Trace
+
+_MASKED = -1e4  # what masks add to scores is below it
+_TOLERANCE = 1e-4
+
+
+class SpecialIds(NamedTuple):
+    """Ids of the target, and the id that is masked on both sides."""
+
+    pad_id: int
+    eos_id: int
+    unk_id: int
+    decoder_start_id: int
+
+
+@dataclass
+class _Reading:
+    """What has been found so far: weights by our names, norms by their places, and the values of each choice."""
+
+    probe: Probe
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    norms: dict[str, Norm] = field(default_factory=dict)
+    choices: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a field, by place
+
+    def choose(self, name: str, place: str, value: Any) -> None:
+        self.choices.setdefault(name, {})[place] = value
+
+    def only(self, name: str) -> Any:
+        """Return the value that a choice has everywhere."""
+        found = self.choices[name]
+        first, *others = found.items()
+        for place, value in others:
+            if value != first[1]:
+                raise NotReadError(
+                    f"{name} is {first[1]} in {first[0]} and {value} in {place}; one is expected for all"
+                )
+        return first[1]
+
+    def affine(self, name: str, map_: Affine) -> None:
+        self.weights[f"{name}.weight"], self.weights[f"{name}.bias"] = map_
+
+
+def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> StoredModel:
+    """Return the model that a trace computes, with so many positions of source and target if it has as many.
+
+    Raise `NotReadError` with the part that is none of ours.
+    """
+    reading = _Reading(Probe(trace))
+    stacks = find_stacks(trace)
+    tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]
+    for stack in stacks:
+        _stack(reading, stack, stacks[0].output)
+    config = _config(reading, stacks, tables, ids)
+    problems: list[str] = []
+    model = assemble(config, {name: value.contiguous() for name, value in reading.weights.items()}, problems)
+    if model is None:
+        raise NotReadError("; ".join(problems))
+    return model
+
+
+def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
+    kinds = (
+        ("self_attention", "feed_forward")
+        if stack.name == "encoder"
+        else ("self_attention", "cross_attention", "feed_forward")
+    )
+    for index, residual in enumerate(stack.residuals):
+        layer, kind = divmod(index, len(kinds))
+        name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
+        start = _norm_before(reading, residual, f"{name}_residual.norm", place)
+        if residual.cores:
+            _attention(reading, residual, start, memory if residual.reads_memory else start, name, place)
+        else:
+            _feed_forward(reading, residual, start, name, place)
+        is_last = index + 1 == len(stack.residuals)
+        end = _output(reading, stack) if is_last else stack.residuals[index + 1].stream
+        _norm_after(reading, stack, residual, end, f"{name}_residual.norm", place, is_last=is_last)
+
+
+def _norm_before(reading: _Reading, residual: Residual, name: str, place: str) -> int:
+    """Return the value that a layer's dense layers read, behind a norm if there is one before them."""
+    probe, found = reading.probe, residual.stream
+    for cut in probe.trace.region(residual.stream, residual.branch).cuts[1:]:
+        if (norm := _norm(probe, residual.stream, cut)) is not None:
+            found, reading.norms[name] = cut, norm
+    reading.choose("norm", place, "post" if found == residual.stream else "pre")
+    return found
+
+
+def _norm_after(
+    reading: _Reading, stack: Stack, residual: Residual, end: int, name: str, place: str, *, is_last: bool
+) -> None:
+    """Read the norms between a sum and the next residual connection, or the stack's end."""
+    probe, start, names = reading.probe, residual.total, list[str]()
+    if name not in reading.norms:
+        names.append(name)
+    if is_last:
+        names.append(f"{stack.name}.final_norm")
+    while not _is_same(probe, start, end):
+        fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := _norm(probe, start, cut))]
+        if not fitting or not names:
+            raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
+        start, reading.norms[names.pop(0)] = fitting[-1]
+    if name in names:
+        raise NotReadError(f"{place} has a layer norm neither before nor after it")
+    if is_last:
+        reading.choose("final_norm", stack.name, not names)
+
+
+def _norm(probe: Probe, first: int, last: int) -> Norm | None:
+    try:
+        return probe.norm(first, last)
+    except ValueError:
+        return None
+
+
+def _is_same(probe: Probe, one: int, other: int) -> bool:
+    return same_as(probe.trace, one) == same_as(probe.trace, other) or probe.is_same(one, other)
+
+
+def _output(reading: _Reading, stack: Stack) -> int:
+    """Return the stack's end: the encoder's output, or what the projection reads, which is stored."""
+    if stack.name == "encoder":
+        return stack.output
+    probe, start = reading.probe, stack.residuals[-1].total
+    cuts = probe.trace.region(start, stack.output).cuts
+    found = next((cut for cut in cuts if probe.is_affine(cut, stack.output)), None)
+    if found is None or found == stack.output:
+        raise NotReadError("the logits are not a dense layer's outputs")
+    reading.affine("projection", probe.affine(found, stack.output))
+    return found
+
+
+def _attention(reading: _Reading, residual: Residual, start: int, memory: int, name: str, place: str) -> None:
+    probe, cores = reading.probe, residual.cores
+    size = probe.tokens(cores[0].queries).shape[-1]
+    ends = [(core.queries, core.keys, core.values) for core in cores]
+    for part, first, lasts in zip(
+        ("query", "key", "value"), (start, memory, memory), zip(*ends, strict=True), strict=True
+    ):
+        heads = [find_projection(probe, first, last, size, f"the {part} of {place}") for last in lasts]
+        factor = heads[0].factor
+        if part == "query":
+            factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
+            num_heads = sum(len(head.map.bias) for head in heads) // size
+            reading.choose("num_heads", place, num_heads)
+        map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
+        norm = heads[0].norm
+        if norm is not None:
+            norm = replace(norm, gain=norm.gain * factor, bias=norm.bias * factor)
+            reading.norms[f"{name}.{part}_norm"] = norm
+        elif abs(factor - 1.0) > 1e-5:
+            map_ = Affine(map_.weight * factor, map_.bias * factor)
+        if part != "value":
+            reading.choose(
+                "qk_norm", f"the {part} of {place}", "none" if norm is None else "rms" if norm.is_rms else "layer"
+            )
+            if not residual.reads_memory:
+                reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
+        reading.affine(f"{name}.{part}", _repeated(map_, size, num_heads))
+    reading.choose("d_head", place, size)
+    outputs = []
+    for core in cores:
+        others = [other.heads for other in cores if other is not core]
+        if not probe.is_affine(core.heads, residual.branch, others):
+            raise NotReadError(f"the output of {place} is not a dense layer's, nor the heads side by side")
+        outputs.append(probe.affine(core.heads, residual.branch, others))
+    reading.affine(f"{name}.output", Affine(torch.cat([each.weight for each in outputs], 1), outputs[0].bias))
+
+
+def _repeated(map_: Affine, size: int, num_heads: int) -> Affine:
+    """Return keys or values for each head, of which several share some (Ainslie et al. 2023, grouped queries)."""
+    times = num_heads * size // len(map_.bias)
+    weight, bias = (each.unflatten(0, (-1, size)).repeat_interleave(times, 0).flatten(0, 1) for each in map_)
+    return Affine(weight, bias)
+
+
+def _score_factor(probe: Probe, core: Core, place: str) -> float:
+    """Return what products of queries and keys are multiplied by; a mask, and nothing else, may be added to them."""
+    products, scores = (probe.trace.values[each].float() for each in (core.product, core.scores))
+    products = products.reshape(scores.shape)
+    factor = float((scores / products).flatten().nanmedian())
+    is_live = (scores - factor * products).abs() <= _TOLERANCE * (factor * products).abs().clamp(min=1.0)
+    expected = torch.ones(probe.length(core.queries), scores.shape[-1], dtype=torch.bool)
+    if place.startswith("decoder") and probe.length(core.keys) == len(expected):
+        expected = expected.tril()
+    wrong = is_live.unflatten(-2, (-1, len(expected))) != expected
+    if not bool(wrong.any()):
+        return factor
+    if bool((scores[wrong.reshape(scores.shape)] > _MASKED).all()):
+        raise NotReadError(f"something is added to the scores of {place}, such as biases by distance (ALiBi)")
+    kind = "all tokens" if bool(expected.all()) else "the tokens up to its own"
+    raise NotReadError(f"a token in {place} does not read {kind}; check the masks that the model is called with")
+
+
+def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, place: str) -> None:
+    probe, end = reading.probe, residual.branch
+    cuts = [cut for cut in probe.trace.region(start, end).cuts if probe.has_layout(cut)]
+    inner = next(cut for cut in cuts if probe.is_affine(cut, end))  # the first from which on there is a dense layer
+    if inner == start:  # no activation at all: the widest value is the inner one
+        inner = max(cuts, key=probe.width)
+    reading.affine(f"{name}.outer", probe.affine(inner, end))
+    before = [cut for cut in cuts if cut <= inner and cut != start and probe.is_affine(start, cut)]
+    is_plain = bool(before) and probe.width(before[-1]) == probe.width(inner)
+    parts = [(before[-1], inner)] if is_plain else _gated(probe, start, inner)
+    if not parts:
+        raise NotReadError(f"{place} does not begin with a dense layer, or a product of two")
+    (first, last), *others = parts
+    activation = probe.activation(first, last) if first != last else "identity"
+    if activation is None:
+        raise NotReadError(f"the activation of {place} is none that we have")
+    reading.choose("activation", place, activation)
+    reading.choose("gated", place, bool(others))
+    reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))
+    for other, _ in others:
+        reading.affine(f"{name}.inner", probe.affine(start, other))
+    reading.choose(f"{place.split()[0]} d_ff", place, probe.width(inner))
+
+
+def _gated(probe: Probe, start: int, inner: int) -> list[tuple[int, int]]:
+    """Return the ends of the activation in a product of its output and a dense layer's, and this one's."""
+    product = same_as(probe.trace, inner)
+    factors = list(probe.trace.producers[product].inputs.values())
+    if probe.trace.producers[product].name != "mul" or len(factors) != 2:
+        return []
+    for gate, other in (factors, factors[::-1]):
+        if probe.is_affine(start, other):
+            cuts = probe.trace.region(start, gate).cuts
+            fitting = [cut for cut in cuts[1:] if probe.has_layout(cut) and probe.is_affine(start, cut)]
+            return [(fitting[-1], gate), (other, other)] if fitting else []
+    return []
+
+
+class _Table(NamedTuple):
+    """A stack's embedding: its table (V, d), whether that is multiplied by the root of d, and positions."""
+
+    rows: Tensor
+    is_scaled: bool
+    positions: Positions
+
+
+def _embedding(reading: _Reading, stack: Stack, limit: int) -> _Table:
+    """Return how a stack embeds tokens: an affine map of a table's rows, with a vector for each position."""
+    probe, first, end = reading.probe, stack.embedded, stack.residuals[0].stream
+    operation = probe.trace.producers[first]
+    table = next(each for each in operation.arguments if isinstance(each, Tensor) and each.is_floating_point())
+    for cut in probe.trace.region(first, end).cuts[:-1]:
+        if (norm := _norm(probe, cut, end)) is not None:
+            end, reading.norms[f"{stack.name}.embedding.norm"] = cut, norm
+            break
+    reading.choose("embedding_norm", stack.name, end != stack.residuals[0].stream)
+    zeros = torch.zeros(BATCH, probe.length(first), probe.width(first))
+    added = probe.apply(first, end, zeros)[0].flatten(1)
+    x = probe.random(first)
+    moved = probe.apply(first, end, x).flatten(2) - added
+    rows, scale = table.detach().float(), 1.0
+    if moved.shape == x.shape:
+        scale = float((moved * x).sum() / x.square().sum())
+    if moved.shape != x.shape or not torch.allclose(moved, scale * x, rtol=1e-4, atol=1e-4):
+        units = (zeros.index_fill(2, torch.tensor(column), 1.0) for column in range(zeros.shape[2]))
+        rows = rows @ torch.stack([probe.apply(first, end, unit)[0, 0].flatten() - added[0] for unit in units])
+        scale = 1.0
+    root = math.sqrt(rows.shape[1])
+    is_scaled = abs(scale / root - 1.0) < 1e-5
+    return _Table(rows if is_scaled else rows * scale, is_scaled, find_positions(probe.trace, added, limit))
+
+
+def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table], ids: SpecialIds) -> ModelConfig:
+    """Complete the weights, and return the configuration that they and the choices make."""
+    source, target = tables
+    weights, width = reading.weights, source.rows.shape[1]
+    if target.rows.shape[1] != width:
+        raise NotReadError(f"the encoder is {width} wide and the decoder {target.rows.shape[1]}; they must be equal")
+    scales = {table.is_scaled for table in tables}
+    rows = [table.rows * (math.sqrt(width) if table.is_scaled and len(scales) > 1 else 1.0) for table in tables]
+    weights[ENCODER_TABLE], weights[DECODER_TABLE] = rows
+    shares = rows[0].shape == rows[1].shape and torch.equal(*rows)
+    ties = rows[1].shape == weights[PROJECTION].shape and torch.allclose(rows[1], weights[PROJECTION], rtol=1e-5)
+    positions, lengths = _join_positions(weights, [table.positions for table in tables], reading.only("rotation"))
+    kind, epsilon = _join_norms(reading, width)
+    kept = {
+        "attention_bias": _keeps_biases(weights, ".query", ".key", ".value"),
+        "output": _keeps_biases(weights, "attention.output"),
+        "feed_forward_bias": _keeps_biases(weights, ".inner", ".outer", ".gate"),
+        "projection_bias": _keeps_biases(weights, "projection"),
+    }
+    for name in [DECODER_TABLE] * shares + [PROJECTION] * ties:
+        del weights[name]
+    num_layers = [len(stack.residuals) // num for stack, num in zip(stacks, (2, 3), strict=True)]
+    return ModelConfig(
+        source_vocabulary_size=len(rows[0]),
+        target_vocabulary_size=len(rows[1]),
+        d_model=width,
+        d_ff=reading.only("encoder d_ff"),
+        decoder_d_ff=reading.only("decoder d_ff"),
+        num_heads=reading.only("num_heads"),
+        d_head=reading.only("d_head"),
+        num_encoder_layers=num_layers[0],
+        num_decoder_layers=num_layers[1],
+        max_source_positions=lengths[0],
+        max_target_positions=lengths[1],
+        activation=reading.only("activation"),
+        gated=reading.only("gated"),
+        feed_forward_bias=kept["feed_forward_bias"],
+        norm=reading.only("norm"),
+        final_norm=reading.only("final_norm"),
+        layer_norm=kind,
+        embedding_norm=reading.only("embedding_norm"),
+        layer_norm_epsilon=epsilon,
+        attention_bias=kept["attention_bias"],
+        qk_norm=reading.only("qk_norm"),
+        attention_output="biased" if kept["output"] else "unbiased",
+        scale_embeddings=scales == {True},
+        share_embeddings=shares,
+        tie_projection=ties,
+        projection_bias=kept["projection_bias"],
+        positions=positions,
+        **ids._asdict(),
+    )
+
+
+def _keeps_biases(weights: dict[str, Tensor], *layers: str) -> bool:
+    """Return whether any of such layers has a bias; if not, remove the zeros."""
+    names = [f"{name}.bias" for name in (each.removesuffix(".weight") for each in weights) if name.endswith(layers)]
+    found = [name for name in names if name in weights]
+    if any(bool(weights[name].any()) for name in found):
+        return True
+    for name in found:
+        del weights[name]
+    return False
+
+
+def _join_positions(
+    weights: dict[str, Tensor], found: Sequence[Positions], rotation: PositionConfig | None
+) -> tuple[PositionConfig, list[int]]:
+    """Return the positions of both sides: a formula if one is both's, or else tables of learned ones."""
+    lengths = [len(each.table) for each in found]
+    if rotation is not None:
+        if any(each.table.any() for each in found):
+            raise NotReadError("self-attention rotates queries and keys, and embeddings have positions, too")
+        return rotation, lengths
+    if all(each.formula == found[0].formula and each.formula is not None for each in found):
+        return found[0].formula or PositionConfig(), lengths
+    for side, each in zip(("encoder", "decoder"), found, strict=True):
+        weights[f"{side}.embedding.position_table.weight"] = each.table
+    return PositionConfig(layout="learned"), lengths
+
+
+def _join_norms(reading: _Reading, width: int) -> tuple[LayerNormKind, float]:
+    """Add the norms' weights, and return their kind and epsilon.
+
+    One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
+    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by.
+    """
+    for name, norm in reading.norms.items():
+        reading.choose("layer norms' epsilon", name, (norm.epsilon, norm.is_outside))
+    epsilon, is_outside = reading.only("layer norms' epsilon")
+    of_heads = {name: norm for name, norm in reading.norms.items() if name.endswith(("query_norm", "key_norm"))}
+    reading.weights |= {f"{name}.weight": norm.gain for name, norm in of_heads.items()}
+    reading.weights |= {f"{name}.bias": norm.bias for name, norm in of_heads.items() if not norm.is_rms}
+    norms = {name: norm for name, norm in reading.norms.items() if name not in of_heads}
+    for name, norm in norms.items():
+        reading.choose("layer norms' mean", name, not norm.is_rms)
+    if not reading.only("layer norms' mean"):
+        reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
+        return "rms", epsilon**2 if is_outside else epsilon
+    if is_outside and all(_is_one_number(norm.gain) and _is_one_number(norm.bias) for norm in norms.values()):
+        unbiased = math.sqrt(width / (width - 1))
+        reading.weights |= {f"{name}.gain": norm.gain.mean(0, keepdim=True) * unbiased for name, norm in norms.items()}
+        reading.weights |= {f"{name}.bias": norm.bias.mean(0, keepdim=True) for name, norm in norms.items()}
+        return "scalar", epsilon
+    reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
+    reading.weights |= {f"{name}.bias": norm.bias for name, norm in norms.items()}
+    return "vector", epsilon**2 if is_outside else epsilon
+
+
+def _is_one_number(values: Tensor) -> bool:
+    return torch.allclose(values, values.mean(), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,168 @@
+"""The structure of a traced module: its stacks, their residual connections, and the attentions and norms in these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from export.importers.module.trace import Trace
+
+_PRODUCTS = ("bmm", "matmul", "mm", "baddbmm")
+_SOFTMAX = ("_softmax", "_safe_softmax")
+
+
+class NotReadError(ValueError):
+    """A module computes something else than an encoder-decoder Transformer that we have; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One softmax of attention, possibly of several heads: values of queries, keys and values, and what comes of it."""
+
+    queries: int
+    keys: int
+    product: int
+    scores: int  # what the softmax reads
+    probabilities: int
+    values: int
+    heads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A residual connection: `total` is `stream` plus `branch`, which is computed from it."""
+
+    stream: int
+    branch: int
+    total: int
+    cores: tuple[Core, ...]  # none: it is a feed-forward layer
+    reads_memory: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """An encoder or a decoder: from its embedded tokens to its output, which the projection or attention reads."""
+
+    name: str
+    embedded: int
+    residuals: Sequence[Residual]
+    output: int
+
+    def place(self, index: int) -> str:
+        """Return what people call a residual connection."""
+        kinds = ["self-attention", "cross-attention", "feed-forward layer"]
+        if self.name == "encoder":
+            kinds.remove("cross-attention")
+        layer, kind = divmod(index, len(kinds))
+        return f"{self.name} layer {layer}'s {kinds[kind]}"
+
+
+def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
+    """Return encoder and decoder; raise `NotReadError` if the module has no such structure."""
+    source, target = (_embedded(trace, side) for side in ("source", "target"))
+    logits = _before_softmax(trace, trace.logits)
+    cuts = trace.region(source, logits).cuts
+    memory = max((cut for cut in cuts if trace.targets not in trace.dependent[cut]), default=source)
+    encoder = Stack("encoder", source, _residuals(trace, source, memory), memory)
+    decoder = Stack("decoder", target, _residuals(trace, target, logits), logits)
+    for stack, kinds in ((encoder, ("self", "feed")), (decoder, ("self", "cross", "feed"))):
+        found = ["feed" if not each.cores else "cross" if each.reads_memory else "self" for each in stack.residuals]
+        if not found or found != list(kinds) * (len(found) // len(kinds)):
+            shown = ", ".join(found) or "none"
+            raise NotReadError(
+                f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each layer"
+            )
+    return encoder, decoder
+
+
+def same_as(trace: Trace, number: int) -> int:
+    """Return the value that a value only holds in other axes or another copy."""
+    views = (
+        "view",
+        "_unsafe_view",
+        "transpose",
+        "permute",
+        "clone",
+        "t",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "alias",
+        "detach",
+        "_to_copy",
+        "native_dropout",
+        "slice",
+    )
+    while True:
+        operation = trace.producers[number]
+        if operation.name not in views or len(operation.inputs) != 1:
+            return number
+        (number,) = operation.inputs.values()
+
+
+def _embedded(trace: Trace, side: str) -> int:
+    """Return the first value with a vector for each token of a side."""
+    ids = trace.sources if side == "source" else trace.targets
+    tables = ("embedding", "index", "index_select")
+    for number, value in enumerate(trace.values):
+        is_vector = trace.producers[number].name in tables and value.is_floating_point()
+        if is_vector and trace.dependent[number] == {ids}:
+            return number
+    raise NotReadError(f"no table of embeddings is read with the {side}'s token ids")
+
+
+def _before_softmax(trace: Trace, number: int) -> int:
+    """Return the logits of which the output may be the (logarithm of the) softmax."""
+    number = same_as(trace, number)
+    while (operation := trace.producers[number]).name in ("_log_softmax", "log", *_SOFTMAX):
+        number = same_as(trace, next(iter(operation.inputs.values())))
+    return number
+
+
+def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
+    """Return the residual connections on the only way from a stack's embedding to its end."""
+    cuts = trace.region(first, last).cuts
+    found = []
+    for number in cuts:
+        operation = trace.producers[number]
+        inputs = [each for each in operation.inputs.values() if trace.region(first, each).numbers]
+        if operation.name != "add" or len(inputs) != 2:
+            continue
+        streams = [each for each in inputs if same_as(trace, each) in {same_as(trace, cut) for cut in cuts}]
+        if len(streams) != 1:
+            continue
+        (stream,) = streams
+        (branch,) = (each for each in inputs if each != stream)
+        origin = max(cut for cut in cuts if same_as(trace, cut) == same_as(trace, stream) and cut <= branch)
+        numbers = trace.region(same_as(trace, stream), branch).numbers
+        cores = tuple(_core(trace, each) for each in numbers if trace.producers[each].name in _SOFTMAX)
+        reads_memory = any(trace.targets not in trace.dependent[core.keys] for core in cores) and (
+            trace.targets in trace.dependent[branch]
+        )
+        found.append(Residual(same_as(trace, origin), branch, number, cores, reads_memory))
+    return found
+
+
+def _core(trace: Trace, probabilities: int) -> Core:
+    """Return the attention around a softmax: the product before it, and the first one behind it."""
+    scores = next(iter(trace.producers[probabilities].inputs.values()))
+    product = _back_to_product(trace, scores)
+    queries, keys = trace.producers[product].inputs.values()
+    reached = {probabilities}
+    for number in range(probabilities + 1, len(trace.values)):
+        inputs = list(trace.producers[number].inputs.values())
+        if not reached.intersection(inputs):
+            continue
+        if trace.producers[number].name in _PRODUCTS:
+            return Core(queries, keys, product, scores, probabilities, inputs[1], number)
+        reached.add(number)
+    raise NotReadError("the softmax of an attention is multiplied with no values")
+
+
+def _back_to_product(trace: Trace, scores: int) -> int:
+    waiting = [scores]
+    while waiting:
+        number = waiting.pop(0)
+        operation = trace.producers[number]
+        if operation.name in _PRODUCTS and len(operation.inputs) == 2:
+            return number
+        waiting += [each for each in operation.inputs.values() if trace.values[each].is_floating_point()]
+    raise NotReadError("the scores of an attention are no product of queries and keys")

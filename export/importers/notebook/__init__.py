@@ -1,1 +1,0 @@
-"""State dicts of hand-written Transformers that follow the five notebooks listed in docs/notebooks.md."""

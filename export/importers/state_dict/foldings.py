@@ -1,0 +1,120 @@
+"""How tensors that are laid out otherwise become our weights: pure functions, which layouts (`layout.py`) name.
+
+Each maps a tensor to ours, or to several by the words for `*` in their name. Rows are outputs: a weight is (out, in), a
+bias (out,), and all foldings of rows hold for both.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """What foldings of attention need to know besides the tensor."""
+
+    number: int
+    size: int
+    pad_id: int = 0
+
+
+Folded = Tensor | dict[str, Tensor]
+_ROLES = ("query", "key", "value")
+
+
+def fused(rows: Tensor, _heads: Heads) -> Folded:
+    """Queries above keys above values, a third each: `in_proj_weight` of torch.nn.MultiheadAttention."""
+    if rows.shape[0] % 3:
+        raise ValueError(f"it has {rows.shape[0]} rows, which are not queries, keys and values")
+    return dict(zip(_ROLES, rows.chunk(3), strict=True))
+
+
+def packed(rows: Tensor, heads: Heads) -> Folded:
+    """Per head its query, key and value: rows (heads, 3, size), as in document 001."""
+    _check_heads(rows, 3 * heads.number)
+    parts = rows.unflatten(0, (heads.number, 3, -1)).unbind(1)
+    return {role: part.flatten(0, 1) for role, part in zip(_ROLES, parts, strict=True)}
+
+
+def grouped(rows: Tensor, heads: Heads) -> Tensor:
+    """Keys or values of fewer heads, each for as many successive queries (Ainslie et al. 2023, `repeat_interleave`)."""
+    _check_heads(rows, heads.size)
+    own = rows.unflatten(0, (-1, heads.size))
+    if heads.number % len(own):
+        raise ValueError(f"it has {len(own)} heads, of which {heads.number} heads of queries are no multiple")
+    repeated: Tensor = own.repeat_interleave(heads.number // len(own), 0)
+    return repeated.flatten(0, 1)
+
+
+def fused_grouped(rows: Tensor, heads: Heads) -> Folded:
+    """Queries of all heads above keys and values of fewer, which are as many of both."""
+    queries, others = rows[: heads.number * heads.size], rows[heads.number * heads.size :]
+    _check_heads(others, 2 * heads.size)
+    keys, values = (grouped(part, heads) for part in others.chunk(2))
+    return {"query": queries, "key": keys, "value": values}
+
+
+def gate_first(rows: Tensor, _heads: Heads) -> Folded:
+    """The layer that the activation is of, above the one that it multiplies (Shazeer 2020): `gate, x = chunk(2)`."""
+    _check_heads(rows, 2)
+    return dict(zip(("gate", "inner"), rows.chunk(2), strict=True))
+
+
+def gate_last(rows: Tensor, heads: Heads) -> Folded:
+    """The same in the other order: `x, gate = chunk(2)`, as torch's `glu` has them."""
+    _check_heads(rows, 2)
+    return dict(zip(("inner", "gate"), rows.chunk(2), strict=True))
+
+
+def transposed(columns: Tensor, _heads: Heads) -> Folded:
+    """Inputs by outputs, as in `x @ W`: GPT-2's Conv1D, Keras, JAX. A bias stays."""
+    return columns.t() if columns.dim() == 2 else columns
+
+
+def after_padding(rows: Tensor, heads: Heads) -> Folded:
+    """Learned positions that count from `pad_id` + 1: fairseq's `LearnedPositionalEmbedding`."""
+    return rows[heads.pad_id + 1 :]
+
+
+def of_deviation(gain: Tensor) -> Tensor:
+    """Return the weight for nn.LayerNorm of a gain (d,) for (x - mean) / (std + epsilon), whose std is unbiased.
+
+    std is sqrt(d / (d - 1)) times the root of the variance (The Annotated Transformer, `LayerNorm`). With the square of
+    epsilon under the root the quotient differs by at most epsilon / std of itself: 1e-6, less than float32 shows.
+    """
+    return gain * math.sqrt(1.0 - 1.0 / gain.numel())
+
+
+def of_rank(tensor: Tensor, rank: int) -> Tensor:
+    """Return the tensor without axes of length one that it has too many: columns as biases, batches of positions."""
+    for axis in reversed(range(tensor.dim())):
+        if tensor.dim() > rank and tensor.shape[axis] == 1:
+            tensor = tensor.squeeze(axis)
+    return tensor
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors of any dtypes hold the same numbers."""
+    return one.shape == other.shape and torch.equal(one.double(), other.double())
+
+
+def scaled(weights: dict[str, Tensor], layer: str, factor: Tensor) -> None:
+    """Multiply a layer's outputs (LayerScale: Touvron et al. 2021, equation 4) into its weight and bias."""
+    for name, shape in ((f"{layer}.weight", (-1, 1)), (f"{layer}.bias", (-1,))):
+        if name in weights:
+            weights[name] = weights[name] * factor.reshape(shape)
+
+
+def _check_heads(rows: Tensor, number: int) -> None:
+    if rows.shape[0] == 0 or rows.shape[0] % number:
+        raise ValueError(f"it has {rows.shape[0]} rows, which is no multiple of {number}")
+
+
+FOLDINGS: dict[str, Callable[[Tensor, Heads], Any]] = {
+    each.__name__: each
+    for each in (fused, packed, grouped, fused_grouped, gate_first, gate_last, transposed, after_padding)
+}

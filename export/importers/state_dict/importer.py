@@ -1,0 +1,55 @@
+"""Imports a bare state dict of a Transformer, accompanied by `--config`, tokenizers and languages.
+
+Its author's module, if there is one, tells what the weights are; or else their names do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from torch import Tensor
+
+from export.importers.imported import ImportedCheckpoint
+from export.importers.options import ImportOptions
+from export.importers.parts import read_part
+from export.importers.state_dict.file import find_state_dict, read_state_dict
+from export.importers.state_dict.finish import Companions, finish, read_companions
+from export.importers.state_dict.layout import choose_layout, read_layout, shipped
+from export.importers.state_dict.model import Built, build_model
+
+
+def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a state dict's file, or a folder that contains one, and the files that `options` name."""
+    problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--names", "--like")
+    file = read_part(path.name, lambda: find_state_dict(path), problems)
+    tensors = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
+    companions = read_companions(options, problems)
+    if options.like:
+        return _by_module(path, file, tensors, companions, problems)
+    named = options.names
+    layouts = shipped() if named is None else read_part(f"--names {named.name}", lambda: [read_layout(named)], problems)
+    built = Built()
+    if tensors is not None and layouts:
+        chosen = read_part("the state dict", lambda: choose_layout(tensors, layouts), problems)
+        if chosen is not None and companions.settings is not None:
+            built = build_model(companions.settings, tensors, *chosen, problems)
+    return finish(path, file, companions, built.config, built.weights, problems, built.notes)
+
+
+def _by_module(
+    path: Path, file: Path | None, tensors: Mapping[str, Tensor] | None, companions: Companions, problems: list[str]
+) -> ImportedCheckpoint:
+    from export.importers.module.author import AuthorReference, load_author, open_author
+    from export.importers.module.importer import read_module
+
+    author = model = None
+    if tensors is not None and not problems:
+        author = read_part("--like", lambda: load_author(companions.options.like, tensors), problems)
+    if author is not None:
+        model = read_part("--like", partial(read_module, author, companions), problems)
+    if author is None or model is None:
+        return finish(path, file, companions, None, None, problems)
+    checkpoint = finish(path, file, companions, model.config, model.weights, problems)
+    reference = AuthorReference(author, model.config.decoder_start_id, model.config.eos_id, checkpoint.suppressed_ids)
+    return replace(checkpoint, open_reference=partial(open_author, reference), reference_searches=False)
