@@ -56,7 +56,7 @@ def choose_alignment(
     """
     pieces = [identical_pieces(tokenizer, each) for each in translated]
     num_pieces = sum(len(each.places) for each in pieces)
-    config = checkpoint.model.config
+    config = checkpoint.model.config.of("decoder")
     if num_pieces < MIN_PIECES:
         layer = config.num_decoder_layers - (2 if config.num_decoder_layers > 2 else 1)
         return AlignmentChoice(AlignmentHeads(layer, tuple(range(config.num_heads))), num_pieces, 0.0)
@@ -71,7 +71,7 @@ def choose_alignment(
 def _candidates(
     checkpoint: ImportedCheckpoint, pieces: Sequence[IdenticalPieces], by_layer: Sequence[ByLayer]
 ) -> Iterator[AlignmentHeads]:
-    config = checkpoint.model.config
+    config = checkpoint.model.config.of("decoder")
     longest_prefix = max(len(pair.target_prefix_ids) for pair in checkpoint.pairs())
     has_room = checkpoint.limits.max_output_tokens + longest_prefix < config.max_target_positions
     for layer in range(config.num_decoder_layers):

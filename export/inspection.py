@@ -1,7 +1,7 @@
 """Describes a bundle, for people and for programs, from its manifest and its files."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,11 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"{document['name']}: {document['precision']}, licence {with_its_limit(document['licence'])}"
     architecture = document["architecture"]
     if architecture:
-        widths = dict.fromkeys((architecture["d_ff"], architecture.get("decoder_d_ff") or architecture["d_ff"]))
+        sizes = {name: _of_both_sides(architecture, name) for name in ("d_model", "d_ff", "num_heads")}
         yield (
             f"architecture  {architecture['family']}, {architecture['num_parameters'] / 1e6:.1f} M parameters, "
             f"{architecture['num_encoder_layers']}+{architecture['num_decoder_layers']} layers, "
-            f"d_model {architecture['d_model']}, d_ff {'/'.join(map(str, widths))}, {architecture['num_heads']} heads, "
+            f"d_model {sizes['d_model']}, d_ff {sizes['d_ff']}, {sizes['num_heads']} heads, "
             f"{architecture['norm']}-norm, {architecture['activation']}"
         )
     if changes := architecture.get("changes"):
@@ -112,3 +112,9 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
 def _shortened(names: list[str]) -> str:
     more = f" and {len(names) - _MAX_LANGUAGES} more" if len(names) > _MAX_LANGUAGES else ""
     return ", ".join(names[:_MAX_LANGUAGES]) + more
+
+
+def _of_both_sides(architecture: Mapping[str, Any], name: str) -> str:
+    """Return a size of the encoder and, if the decoder has another, of both."""
+    sizes = dict.fromkeys((architecture[name], architecture.get(f"decoder_{name}") or architecture[name]))
+    return "/".join(map(str, sizes))

@@ -94,7 +94,7 @@ def _trace(
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
     """Return the sizes that the service needs to lay out its buffers."""
-    config = checkpoint.model.config
+    config = checkpoint.model.config.of("decoder")
     return ModelShape(
         num_decoder_layers=config.num_decoder_layers,
         num_heads=config.num_heads,

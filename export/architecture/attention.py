@@ -16,7 +16,7 @@ class MultiHeadAttention(nn.Module):
     values once, and the target's one token at a time. What `rotates` turns queries and keys by their positions.
     """
 
-    def __init__(self, config: ModelConfig, *, rotates: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, keys_width: int | None = None, rotates: bool = False) -> None:
         super().__init__()
         width, heads, bias = config.d_model, config.attention_width, config.attention_bias
         self.num_heads = config.num_heads
@@ -24,8 +24,8 @@ class MultiHeadAttention(nn.Module):
         self.scale = config.score_factor
         self.dropout = config.attention_dropout
         self.query = nn.Linear(width, heads, bias=bias)
-        self.key = nn.Linear(width, heads, bias=bias)
-        self.value = nn.Linear(width, heads, bias=bias)
+        self.key = nn.Linear(keys_width or width, heads, bias=bias)  # the encoder's width, where that differs
+        self.value = nn.Linear(keys_width or width, heads, bias=bias)
         self.query_norm, self.key_norm = _head_norm(config), _head_norm(config)
         self.positions, self.rotary_size = config.positions, config.rotary_size if rotates else 0
         self.output: nn.Linear | nn.Identity = nn.Identity()  # some models only concatenate the heads

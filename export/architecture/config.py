@@ -9,7 +9,7 @@ from typing import Any, Literal
 from service.bundle.manifest_parts import STATE_MULTIPLE
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "identity"]
-NormPlacement = Literal["pre", "post"]
+NormPlacement = Literal["pre", "post", "sandwich"]
 LayerNormKind = Literal["vector", "scalar", "rms"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model", "none"]
@@ -26,6 +26,8 @@ _MAX_SIZES = {
     **dict.fromkeys(("max_source_positions", "max_target_positions"), 100_000),
 }
 _MAX_NUMBER = 1e9
+_UNUSABLE = "The model configuration is not usable: "
+_DECODER_SIZES = ("d_model", "d_ff", "num_heads", "d_head")  # `decoder_...`: the decoder's, if they differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,9 @@ class ModelConfig:
     decoder_d_ff: int | None = None  # of the decoder's layers, if `d_ff` is only the encoder's
     num_heads: int = 8
     d_head: int | None = None  # the width of a head, where heads side by side are not as wide as the model
+    decoder_d_model: int | None = None  # sizes of the decoder, as `decoder_d_ff`
+    decoder_num_heads: int | None = None
+    decoder_d_head: int | None = None
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     max_source_positions: int = 512
@@ -89,7 +94,8 @@ class ModelConfig:
     activation: Activation = "relu"
     gated: bool = False  # feed-forward: the activation of one layer multiplies another one (Shazeer 2020)
     feed_forward_bias: bool = True
-    norm: NormPlacement = "post"
+    norm: NormPlacement = "post"  # where residual connections have norms: `layers.py`
+    block_norm: bool = False  # one more layer norm at the end of each layer, of what its last residual connection gives
     final_norm: bool = False  # a layer norm after the last layer of each stack; usual with pre-norm
     layer_norm: LayerNormKind = "vector"  # gain and bias per component, or one of each, or only a gain: `layers.py`
     embedding_norm: bool = False  # a layer norm after the embedding with its positions
@@ -114,7 +120,15 @@ class ModelConfig:
     def __post_init__(self) -> None:
         problems = self._problems()
         if problems:
-            raise ValueError("The model configuration is not usable: " + "; ".join(problems) + ".")
+            raise ValueError(_UNUSABLE + "; ".join(problems) + ".")
+
+    def of(self, side: str) -> "ModelConfig":
+        """Return the configuration with the sizes of one side, `encoder` or `decoder`, as those of all layers."""
+        changes: dict[str, Any] = {}
+        for name in _DECODER_SIZES if side == "decoder" else ():
+            if (size := getattr(self, f"decoder_{name}")) is not None:
+                changes |= {name: size, f"decoder_{name}": None}
+        return dataclasses.replace(self, **changes) if changes else self
 
     @property
     def head_size(self) -> int:
@@ -137,7 +151,7 @@ class ModelConfig:
     @property
     def state_size(self) -> int:
         """Return the width of a decoder layer's state; 0: it has none, but self-attention."""
-        return self.d_model if self.autoregression == "ssru" else 0
+        return (self.decoder_d_model or self.d_model) if self.autoregression == "ssru" else 0
 
     @property
     def has_attention_output_bias(self) -> bool:
@@ -163,10 +177,12 @@ class ModelConfig:
             problems.append(f"positions rotate {self.rotary_size} of a head's {self.head_size} components, not pairs")
         if self.rotary_size and self.autoregression == "ssru":
             problems.append("positions.layout rotary needs self-attention, which autoregression ssru has none of")
-        if self.autoregression == "ssru" and self.d_model % STATE_MULTIPLE:
+        if self.state_size % STATE_MULTIPLE:
             problems.append(
-                f"d_model {self.d_model} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"
+                f"d_model {self.state_size} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"
             )
+        if self.share_embeddings and self.decoder_d_model not in (None, self.d_model):
+            problems.append(f"share_embeddings needs a decoder_d_model of {self.d_model}, not {self.decoder_d_model}")
         if self.share_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             problems.append("share_embeddings needs vocabularies of the same size")
         if self.positions.base == 0.0:
@@ -185,6 +201,11 @@ class ModelConfig:
         for name in ("dropout", "attention_dropout"):
             if not getattr(self, name) < 1.0:
                 problems.append(f"{name} is {getattr(self, name)}, allowed is 0 up to below 1")
+        if not problems:
+            try:
+                self.of("decoder")
+            except ValueError as error:
+                problems.append(f"in the decoder, {str(error).removeprefix(_UNUSABLE).removesuffix('.')}")
         return problems
 
     def to_document(self) -> dict[str, Any]:

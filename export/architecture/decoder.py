@@ -15,6 +15,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        keys_width, config = config.d_model, config.of("decoder")
         self.is_recurrent = config.state_size > 0
         if self.is_recurrent:
             self.recurrence = Recurrence(config)
@@ -22,10 +23,10 @@ class DecoderLayer(nn.Module):
         else:
             self.self_attention = MultiHeadAttention(config, rotates=True)
             self.self_attention_residual = Residual(config)
-        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention = MultiHeadAttention(config, keys_width=keys_width)
         self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config, config.decoder_d_ff or config.d_ff)
-        self.feed_forward_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config, ends_layer=True)
 
     def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """Map (B, T, d) and (B, S, d) to (B, T, d); `bias` of self-attention's scores is (1, H, T, T)."""
@@ -43,8 +44,9 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.embedding = Embedding(config.target_vocabulary_size, config.max_target_positions, config)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        config = config.of("decoder")
+        self.embedding = Embedding(config.target_vocabulary_size, config.max_target_positions, config)
         self.relative_biases = relative_biases(config, config.num_decoder_layers, is_causal=True)
         self.final_norm = final_norm(config)
 

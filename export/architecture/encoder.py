@@ -16,8 +16,8 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = MultiHeadAttention(config, rotates=True)
         self.self_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config, config.d_ff)
-        self.feed_forward_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config, ends_layer=True)
 
     def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """Map (B, S, d) to (B, S, d); `bias` of the scores is (1, H, S, S)."""

@@ -1,4 +1,4 @@
-"""Feed-forward networks, layer norms, and residual connections that normalize before (pre) or after (post)."""
+"""Feed-forward networks, layer norms, and residual connections that normalize before (pre), after (post) or both."""
 
 import math
 from collections.abc import Callable
@@ -23,9 +23,9 @@ class FeedForward(nn.Module):
     If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020).
     """
 
-    def __init__(self, config: ModelConfig, d_ff: int) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        bias = config.feed_forward_bias
+        bias, d_ff = config.feed_forward_bias, config.d_ff
         self.inner = nn.Linear(config.d_model, d_ff, bias=bias)
         self.outer = nn.Linear(d_ff, config.d_model, bias=bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=bias) if config.gated else None
@@ -79,19 +79,26 @@ class RootMeanSquareNorm(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sub-layer's residual connection: x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm, the paper's)."""
+    """A sub-layer's residual connection, which has up to three norms.
 
-    def __init__(self, config: ModelConfig) -> None:
+    x + f(norm(x)) (pre-norm), norm(x + f(x)) (post-norm, the paper's) or x + output_norm(f(norm(x))) (sandwich: Ding et
+    al. 2021, section 3.2; Gemma 2). If that of a layer's last one is normalized once more, it is by `block_norm`.
+    """
+
+    def __init__(self, config: ModelConfig, *, ends_layer: bool = False) -> None:
         super().__init__()
         self.norm = layer_norm(config)
-        self.pre_norm = config.norm == "pre"
+        self.output_norm = layer_norm(config) if config.norm == "sandwich" else nn.Identity()
+        self.block_norm = layer_norm(config) if config.block_norm and ends_layer else nn.Identity()
+        self.pre_norm = config.norm != "post"
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre_norm:
-            before: Tensor = x + self.dropout(sublayer(self.norm(x)))
-            return before
-        output: Tensor = self.norm(x + self.dropout(sublayer(x)))
+            x = x + self.dropout(self.output_norm(sublayer(self.norm(x))))
+        else:
+            x = self.norm(x + self.dropout(sublayer(x)))
+        output: Tensor = self.block_norm(x)
         return output
 
 

@@ -81,9 +81,9 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 
 def _weights(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    width = config.d_model
+    width = config.of("decoder").d_model
     yield from _stack(config, "encoder", config.num_encoder_layers, config.max_source_positions)
-    yield ENCODER_TABLE, (config.source_vocabulary_size, width)
+    yield ENCODER_TABLE, (config.source_vocabulary_size, config.d_model)
     yield from _stack(config, "decoder", config.num_decoder_layers, config.max_target_positions)
     if not config.share_embeddings:
         yield DECODER_TABLE, (config.target_vocabulary_size, width)
@@ -96,12 +96,13 @@ def _weights(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _stack(
     config: ModelConfig, side: str, num_layers: int, num_positions: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
+    memory_width, config = config.d_model, config.of(side)
     if config.positions.layout == "learned":
         yield f"{side}.embedding.position_table.weight", (num_positions, config.d_model)
     if config.embedding_norm:
         yield from _norm(config, f"{side}.embedding.norm")
     for index in range(num_layers):
-        yield from _layer(config, f"{side}.layers.{index}", decodes=side == "decoder")
+        yield from _layer(config, f"{side}.layers.{index}", memory_width if side == "decoder" else 0)
     bias = config.relative_bias
     for index in range(0 if bias is None else num_layers if bias.per_layer else 1):
         yield f"{side}.relative_biases.{index}.weight", (0 if bias is None else bias.num_buckets, config.num_heads)
@@ -109,32 +110,48 @@ def _stack(
         yield from _norm(config, f"{side}.final_norm")
 
 
-def _layer(config: ModelConfig, layer: str, *, decodes: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    width, inner = config.d_model, (config.decoder_d_ff if decodes else None) or config.d_ff
-    if decodes and config.state_size:
+def _layer(config: ModelConfig, layer: str, memory_width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the weights of a decoder's layer, which reads a memory of that width, or of an encoder's (0)."""
+    width, inner = config.d_model, config.d_ff
+    if memory_width and config.state_size:
         yield f"{layer}.recurrence.candidate.weight", (width, width)
         yield from _dense(f"{layer}.recurrence.gate", width, width, has_bias=True)
-        yield from _norm(config, f"{layer}.recurrence_residual.norm")
+        yield from _residual(config, f"{layer}.recurrence")
     else:
-        yield from _attention(config, f"{layer}.self_attention")
-    if decodes:
-        yield from _attention(config, f"{layer}.cross_attention")
+        yield from _attention(config, f"{layer}.self_attention", width)
+    if memory_width:
+        yield from _attention(config, f"{layer}.cross_attention", memory_width)
     for name in ("gate", "inner") if config.gated else ("inner",):
         yield from _dense(f"{layer}.feed_forward.{name}", inner, width, has_bias=config.feed_forward_bias)
     yield from _dense(f"{layer}.feed_forward.outer", width, inner, has_bias=config.feed_forward_bias)
-    yield from _norm(config, f"{layer}.feed_forward_residual.norm")
+    yield from _residual(config, f"{layer}.feed_forward")
 
 
-def _attention(config: ModelConfig, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for part in ("query", "key", "value"):
-        yield from _dense(f"{name}.{part}", config.attention_width, config.d_model, has_bias=config.attention_bias)
+def _residual(config: ModelConfig, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for norm in residual_norms(config, name):
+        yield from _norm(config, norm)
+
+
+def residual_norms(config: ModelConfig, name: str) -> list[str]:
+    """Return the names of the norms of a sub-layer's residual connection."""
+    has = {
+        "norm": True,
+        "output_norm": config.norm == "sandwich",
+        "block_norm": config.block_norm and name.endswith(".feed_forward"),
+    }
+    return [f"{name}_residual.{norm}" for norm in has if has[norm]]
+
+
+def _attention(config: ModelConfig, name: str, keys_width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for part, num_inputs in (("query", config.d_model), ("key", keys_width), ("value", keys_width)):
+        yield from _dense(f"{name}.{part}", config.attention_width, num_inputs, has_bias=config.attention_bias)
     if config.qk_norm != "none":
         parts = ("weight",) if config.qk_norm == "rms" else ("weight", "bias")
         yield from ((f"{name}.{side}_norm.{part}", (config.head_size,)) for side in ("query", "key") for part in parts)
     if config.attention_output != "none":
         has_bias = config.has_attention_output_bias
         yield from _dense(f"{name}.output", config.d_model, config.attention_width, has_bias=has_bias)
-    yield from _norm(config, f"{name}_residual.norm")
+    yield from _residual(config, name)
 
 
 def _dense(name: str, num_outputs: int, num_inputs: int, *, has_bias: bool) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -15,7 +15,7 @@ from numpy import typing as npt
 from export.architecture.config import Activation, LayerNormKind, ModelConfig
 from export.architecture.names import ENCODER_TABLE, projection_table, target_table
 from export.architecture.positions import distance_buckets, distance_column, rotary_tables, sinusoidal_table
-from export.architecture.stored import Array, as_float32
+from export.architecture.stored import Array, as_float32, residual_norms
 from export.quantization.weights import LARGEST, quantize_rows
 from export.stages import progress
 
@@ -29,6 +29,7 @@ class StreamedTransformer:
     def __init__(self, config: ModelConfig, weights: Mapping[str, Array], *, rounds: bool = False) -> None:
         """`weights` are named as by `Transformer.weights`; with `rounds`, compute in 8 bits as int8 bundles do."""
         self._config, self._weights, self._rounds = config, weights, rounds
+        self._sides = {side: config.of(side) for side in ("encoder", "decoder")}
 
     def hidden(
         self,
@@ -77,7 +78,7 @@ class StreamedTransformer:
             yield logits if bias is None else logits + bias[rows]
 
     def _embedded(self, side: str, table: str, ids: npt.NDArray[np.int64]) -> Floats:
-        config = self._config
+        config = self._sides[side]
         used, places = np.unique(ids, return_inverse=True)
         rows = as_float32(self._weights[table][used])
         if self._rounds:
@@ -105,20 +106,24 @@ class StreamedTransformer:
         return [as_float32(self._weights[name]).T[:, buckets] for name in names]
 
     def _residual(self, name: str, x: Floats, sublayer: Callable[[str, Floats], Floats]) -> Floats:
-        norm = f"{name}_residual.norm"
-        if self._config.norm == "pre":
-            return x + sublayer(name, self._norm(norm, x))
-        return self._norm(norm, x + sublayer(name, x))
+        norm, *others = residual_norms(self._config, name)
+        if self._config.norm == "post":
+            x = self._norm(norm, x + sublayer(name, x))
+        else:
+            added = sublayer(name, self._norm(norm, x))
+            x = x + (self._norm(others.pop(0), added) if self._config.norm == "sandwich" else added)
+        return self._norm(others[0], x) if others else x
 
     def _attend(
         self, masked: Floats, name: str, x: Floats, memory: Floats | None = None, kept: list[Floats] | None = None
     ) -> Floats:
         """Attend from (B, Q, d) to `memory` (B, S, d) or itself; scores (B, H, Q, S) gain `masked`; fills `kept`."""
+        config = self._sides[name.partition(".")[0]]
         rotates, memory = memory is None, x if memory is None else memory
         queries = self._placed(f"{name}.query", x, rotates=rotates)
         keys = self._stored(self._placed(f"{name}.key", memory, rotates=rotates))
-        values = self._heads(self._stored(self._dense(f"{name}.value", memory)))
-        scores = queries @ keys.swapaxes(-1, -2) * np.float32(self._config.score_factor) + masked
+        values = _heads(self._stored(self._dense(f"{name}.value", memory)), config.num_heads)
+        scores = queries @ keys.swapaxes(-1, -2) * np.float32(config.score_factor) + masked
         probabilities = _softmax(scores)
         if kept is not None:
             kept.append(probabilities)
@@ -127,17 +132,14 @@ class StreamedTransformer:
 
     def _placed(self, name: str, x: Floats, *, rotates: bool) -> Floats:
         """Return the queries or keys of (B, L, d), normed and rotated: (B, H, L, D)."""
-        heads, config = self._heads(self._dense(name, x)), self._config
+        config = self._sides[name.partition(".")[0]]
+        heads = _heads(self._dense(name, x), config.num_heads)
         if config.qk_norm != "none":
             heads = self._norm(f"{name}_norm", heads, "rms" if config.qk_norm == "rms" else "vector")
         if not rotates or not config.rotary_size:
             return heads
         cosines, sines, partners = rotary_tables(x.shape[1], config.head_size, config.rotary_size, config.positions)
         return heads * cosines + heads[..., partners] * sines
-
-    def _heads(self, projected: Floats) -> Floats:
-        """Map (B, L, H D) to (B, H, L, D)."""
-        return projected.reshape(*projected.shape[:2], self._config.num_heads, -1).swapaxes(1, 2)
 
     def _stored(self, x: Floats) -> Floats:
         """Return keys or values as caches have them: in bfloat16, if this is int8."""
@@ -198,6 +200,11 @@ class StreamedTransformer:
             gain, divisor = f"{name}.weight", _root_mean_square(centered, epsilon)
         normed: Floats = centered / divisor * as_float32(self._weights[gain])
         return normed + as_float32(self._weights[f"{name}.bias"])
+
+
+def _heads(projected: Floats, num_heads: int) -> Floats:
+    """Map (B, L, H D) to (B, H, L, D)."""
+    return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
 
 
 def _quantized(rows: Floats, levels: int) -> tuple[Floats, Floats]:

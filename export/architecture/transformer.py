@@ -20,7 +20,9 @@ class Transformer(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.projection = nn.Linear(config.d_model, config.target_vocabulary_size, bias=config.projection_bias)
+        self.projection = nn.Linear(
+            config.of("decoder").d_model, config.target_vocabulary_size, bias=config.projection_bias
+        )
         self._initialize()
         if config.share_embeddings:
             self.decoder.embedding.tokens.weight = self.encoder.embedding.tokens.weight
@@ -85,7 +87,7 @@ class Transformer(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+                nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
                 if module.padding_idx is not None:
                     with torch.no_grad():
                         module.weight[module.padding_idx].zero_()

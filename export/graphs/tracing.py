@@ -52,7 +52,7 @@ def trace_decoder_step(
     renormalizes: bool = False,
 ) -> None:
     """Write the decoder step graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
-    config = model.config
+    config = model.config.of("decoder")
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
     batch, length = Dim("B"), Dim("S")
     dtype = model.projection.weight.dtype
@@ -94,7 +94,7 @@ def trace_decoder_step(
 
 def trace_alignment(model: Transformer, chosen: AlignmentHeads, path: Path, file: WeightsFile) -> None:
     """Write the alignment graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
-    config = model.config
+    config = model.config.of("decoder")
     heads, size = config.num_heads, padded_head_size(config.head_size)
     # If tokens are located where they are read, the last one takes an additional position.
     batch, source, target = Dim("B"), Dim("S"), Dim("T", max=config.max_target_positions - chosen.reads)

@@ -16,15 +16,9 @@ INT8 = onnx.TensorProto.INT8
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
 _FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
 _SIZES = ("num_layers", "num_heads", "head_size")
-_OPTIONAL = (
-    "width",
-    "rms_norm",
-    "embedding_norm",
-    "gated",
-    "relative_biases",
-    "rotary_size",
-    "qk_norm",
-)  # 0 where a node lacks them
+_OPTIONAL_FLAGS = ("rms_norm", "embedding_norm", "gated", "sandwich_norm", "block_norm")
+_OPTIONAL = ("width", "relative_biases", "rotary_size", "qk_norm", *_OPTIONAL_FLAGS)  # 0 where a node lacks them
+_DECODER_HEADS = ("decoder_num_heads", "decoder_head_size")  # of `Encode`, where the decoder's are not its own
 _OWN = {fused_io.ENCODE: ("num_decoder_layers",), fused_io.DECODE: ("renormalizes", "recorded_layer")}
 _WITH_SHORTLISTS = {
     fused_io.ENCODE: ("shortlists", "vocabulary_size", "one_vocabulary"),
@@ -84,22 +78,25 @@ def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelS
         kinds |= {"recurrent": int}
     if shape.shortlist_size:
         kinds |= dict.fromkeys(_WITH_SHORTLISTS[operator], int)
+    if operator == fused_io.ENCODE and "decoder_num_heads" in attributes:
+        kinds |= dict.fromkeys(_DECODER_HEADS, int)
     kinds |= {name: int for name in _OPTIONAL if name in attributes}
     given_kinds = {name: type(value) for name, value in attributes.items()}
     if given_kinds != kinds:
         yield f"attributes are {sorted(given_kinds)}, expected {sorted(kinds)}, or of other types"
         return
     flags = [*_FLAGS, *(["renormalizes"] if operator == fused_io.DECODE else [])]
-    flags += [name for name in ("rms_norm", "embedding_norm", "gated") if name in attributes]
+    flags += [name for name in _OPTIONAL_FLAGS if name in attributes]
     yield from (f"{name} is {attributes[name]}, expected 0 or 1" for name in flags if attributes[name] not in (0, 1))
     if attributes["activation"].decode() not in ACTIVATIONS:
         yield f"activation is {attributes['activation']!r}, expected one of {', '.join(ACTIVATIONS)}"
-    if (attributes["num_heads"], attributes["head_size"]) != (shape.num_heads, shape.head_size):
-        yield f"{attributes['num_heads']} heads of {attributes['head_size']}, expected those of {shape}"
+    cached = _DECODER_HEADS if "decoder_num_heads" in attributes else ("num_heads", "head_size")
+    if tuple(attributes[name] for name in cached) != (shape.num_heads, shape.head_size):
+        yield f"{attributes[cached[0]]} heads of {attributes[cached[1]]}, expected those of {shape}"
     if (num_tables := attributes.get("relative_biases", 0)) not in (0, 1, attributes["num_layers"]):
         yield f"relative_biases is {num_tables}, expected 0, 1 or {attributes['num_layers']}"
-    if (rotary_size := attributes.get("rotary_size", 0)) % 2 or not 0 <= rotary_size <= shape.head_size:
-        yield f"rotary_size is {rotary_size}, expected an even number up to {shape.head_size}"
+    if (rotary_size := attributes.get("rotary_size", 0)) % 2 or not 0 <= rotary_size <= attributes["head_size"]:
+        yield f"rotary_size is {rotary_size}, expected an even number up to {attributes['head_size']}"
     if attributes.get("qk_norm", 0) not in (0, 1, 2):
         yield f"qk_norm is {attributes['qk_norm']}, expected 0, 1 or 2"
     layers = attributes["num_layers" if operator == fused_io.DECODE else "num_decoder_layers"]
@@ -115,9 +112,13 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     norm: list[_Kind] = [(FLOAT, (1 if attributes["scalar_norm"] else width,))] * num_parts
     output = _dense(width, heads_width) if attributes["output_projection"] else []
     gate = _dense(None, width) if attributes.get("gated", 0) else []
-    head_norm = [(FLOAT, (attributes["head_size"],))] * attributes.get("qk_norm", 0)
+    head_norm, cached_norm = (
+        [(FLOAT, (size,))] * attributes.get("qk_norm", 0) for size in (attributes["head_size"], shape.head_size)
+    )
     packed = [*_dense(3 * heads_width, width), *head_norm, *head_norm, *output]
-    feed_forward = [*norm, *gate, *_dense(None, width), *_dense(width, None)]
+    ends = norm * attributes.get("block_norm", 0)
+    residual = norm * (1 + attributes.get("sandwich_norm", 0))
+    feed_forward = [*residual, *ends, *gate, *_dense(None, width), *_dense(width, None)]
     decodes = operator == fused_io.DECODE
     yield from [
         *_table(shape.vocabulary_size if decodes else None, width),
@@ -128,17 +129,18 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
-            yield from norm
+            yield from residual
             yield from _dense(2 * width, width) if shape.is_recurrent else packed
-            yield from [*norm, *_dense(heads_width, width), *head_norm, *output, *feed_forward]
+            yield from [*residual, *_dense(heads_width, width), *head_norm, *output, *feed_forward]
         else:
-            yield from [*norm, *packed, *feed_forward]
+            yield from [*residual, *packed, *feed_forward]
     yield from norm if attributes["final_norm"] else []
     if decodes:
         yield from _dense(shape.vocabulary_size, width)
         yield from 2 * [(INT64, (None,))]
     else:
-        yield from shape.num_decoder_layers * [*_dense(2 * heads_width, width), *head_norm]
+        cross = [*_dense(2 * shape.num_heads * shape.head_size, width), *cached_norm]
+        yield from shape.num_decoder_layers * cross
         if shape.shortlist_size:
             yield from ((INT64, (None,)), (INT64, (None,)), (INT32, (None,)))
 

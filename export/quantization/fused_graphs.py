@@ -26,7 +26,7 @@ from export.architecture.positions import (
     rotary_tables,
     sinusoidal_table,
 )
-from export.architecture.stored import Array, as_float32
+from export.architecture.stored import Array, as_float32, residual_norms
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
@@ -73,6 +73,7 @@ class FusedNode:
 
 def shape_of(config: ModelConfig) -> ModelShape:
     """Return the sizes of a model as fused graphs have them, without shortlists."""
+    config = config.of("decoder")
     sizes = config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size
     return ModelShape(*sizes, config.state_size)
 
@@ -101,7 +102,7 @@ class FusedNodes:
         constants = self._beginning("encoder", ENCODER_TABLE, config.max_source_positions)
         for index in progress(range(config.num_encoder_layers), "encoder"):
             layer = f"encoder.layers.{index}"
-            constants += self._norm(f"{layer}.self_attention_residual.norm")
+            constants += self._residual(f"{layer}.self_attention")
             constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
             constants += self._head_norms(f"{layer}.self_attention", "query", "key")
             constants += self._output(f"{layer}.self_attention")
@@ -123,14 +124,14 @@ class FusedNodes:
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
             if config.state_size:
-                constants += self._norm(f"{layer}.recurrence_residual.norm")
+                constants += self._residual(f"{layer}.recurrence")
                 constants += self._dense(*_parts(f"{layer}.recurrence", "candidate", "gate"))
             else:
-                constants += self._norm(f"{layer}.self_attention_residual.norm")
+                constants += self._residual(f"{layer}.self_attention")
                 constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
                 constants += self._head_norms(f"{layer}.self_attention", "query", "key")
                 constants += self._output(f"{layer}.self_attention")
-            constants += self._norm(f"{layer}.cross_attention_residual.norm")
+            constants += self._residual(f"{layer}.cross_attention")
             constants += self._dense(f"{layer}.cross_attention.query")
             constants += self._head_norms(f"{layer}.cross_attention", "query")
             constants += self._output(f"{layer}.cross_attention")
@@ -144,13 +145,19 @@ class FusedNodes:
         return FusedNode(fused_io.DECODE, attributes, constants)
 
     def _attributes(self, side: str) -> dict[str, Any]:
-        config = self._config
+        config, decoder = self._config.of(side), self._config.of("decoder")
+        # Only the encoder says so: it writes the decoder's cache.
+        has_other_heads = (config.num_heads, config.head_size) != (decoder.num_heads, decoder.head_size)
         optional = {
             "width": config.d_model if config.d_model != config.attention_width else 0,
             "rms_norm": int(config.layer_norm == "rms"),
             "embedding_norm": int(config.embedding_norm),
             "gated": int(config.gated),
             "relative_biases": self._num_tables(side),
+            "sandwich_norm": int(config.norm == "sandwich"),
+            "block_norm": int(config.block_norm),
+            "decoder_num_heads": decoder.num_heads if has_other_heads else 0,
+            "decoder_head_size": decoder.head_size if has_other_heads else 0,
             "rotary_size": config.rotary_size,
             "qk_norm": ("none", "rms", "layer").index(config.qk_norm),
         }
@@ -158,7 +165,7 @@ class FusedNodes:
             "num_layers": self._num_layers(side),
             "num_heads": config.num_heads,
             "head_size": config.head_size,
-            "pre_norm": int(config.norm == "pre"),
+            "pre_norm": int(config.norm != "post"),
             "scalar_norm": int(config.layer_norm == "scalar"),
             "final_norm": int(config.final_norm),
             "output_projection": int(config.attention_output != "none"),
@@ -170,27 +177,27 @@ class FusedNodes:
 
     def _beginning(self, side: str, name: str, num_positions: int) -> Constants:
         table = self._table(name)
-        factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
+        factor = math.sqrt(self._config.of(side).d_model) if self._config.scale_embeddings else 1.0
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
             self._file.add(f"{name}.positions", self._positions(side, num_positions)),
-            *self._angles(num_positions),
+            *self._angles(side, num_positions),
             *(self._norm(f"{side}.embedding.norm") if self._config.embedding_norm else []),
             *self._relative_biases(side, num_positions),
         ]
 
     def _positions(self, side: str, num_positions: int) -> npt.NDArray[np.float32]:
-        width, positions = self._config.d_model, self._config.positions
+        width, positions = self._config.of(side).d_model, self._config.positions
         if positions.layout == "learned":
             return self._floats(f"{side}.embedding.position_table.weight")
         if positions.is_sinusoidal:
             return sinusoidal_table(num_positions, width, positions)
         return np.zeros((num_positions, width), np.float32)
 
-    def _angles(self, num_positions: int) -> Constants:
+    def _angles(self, side: str, num_positions: int) -> Constants:
         """Return the cosines and sines of each position, (P, rotary_size), if it rotates heads."""
-        config = self._config
+        config = self._config.of(side)
         if not config.rotary_size:
             return []
         tables = rotary_tables(num_positions, config.head_size, config.rotary_size, config.positions)
@@ -233,6 +240,9 @@ class FusedNodes:
         parts = {"vector": ("weight", "bias"), "scalar": ("gain", "bias"), "rms": ("weight",)}[self._config.layer_norm]
         return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in parts]
 
+    def _residual(self, name: str) -> Constants:
+        return [constant for norm in residual_norms(self._config, name) for constant in self._norm(norm)]
+
     def _head_norms(self, attention: str, *sides: str) -> Constants:
         parts = {"none": (), "rms": ("weight",), "layer": ("weight", "bias")}[self._config.qk_norm]
         names = [f"{attention}.{side}_norm.{part}" for side in sides for part in parts]
@@ -246,7 +256,7 @@ class FusedNodes:
 
     def _feed_forward(self, layer: str) -> Constants:
         return [
-            *self._norm(f"{layer}.feed_forward_residual.norm"),
+            *self._residual(f"{layer}.feed_forward"),
             *(self._dense(f"{layer}.feed_forward.gate") if self._config.gated else []),
             *self._dense(f"{layer}.feed_forward.inner"),
             *self._dense(f"{layer}.feed_forward.outer"),
@@ -286,7 +296,7 @@ class FusedNodes:
 
         Scores do not change: both sides of their products have another order.
         """
-        weight, config = self._weights[name], self._config
+        weight, config = self._weights[name], self._config.of(name.partition(".")[0])
         if not config.rotary_size or not re.search(r"\.self_attention\.(query|key)(_norm)?\.", name):
             return weight
         order = rotary_order(config.head_size, config.rotary_size, config.positions)

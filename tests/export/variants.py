@@ -44,6 +44,16 @@ AWKWARD: dict[str, Any] = {
     "tie_projection": False,
     "projection_bias": True,
 }
+UNEVEN = AWKWARD | {
+    "d_model": 44,
+    "d_ff": 37,
+    "num_heads": 2,
+    "decoder_d_model": 30,
+    "decoder_d_ff": 50,
+    "decoder_num_heads": 3,
+    "norm": "sandwich",
+    "block_norm": True,
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": AWKWARD
     | {
@@ -88,6 +98,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "positions": PositionConfig(layout="learned"),
         "relative_bias": RelativeBiasConfig(num_buckets=12, max_distance=9, per_layer=True),
     },
+    "uneven": UNEVEN,
+    "uneven, rotary": UNEVEN
+    | {"qk_norm": "rms", "positions": PositionConfig(layout="rotary", rotary_pairs="interleaved")},
     "rotary": AWKWARD
     | {
         "d_model": 27,
@@ -101,6 +114,8 @@ ALIGNMENTS = {
     "plain": AlignmentHeads(2, (2, 0)),
     "t5": AlignmentHeads(1, (0, 2)),
     "learned": AlignmentHeads(1, (0,), reads=True),
+    "uneven": AlignmentHeads(1, (2,)),
+    "uneven, rotary": AlignmentHeads(0, (0, 2)),
     "rotary": AlignmentHeads(1, (1,)),
     "recurrent": AlignmentHeads(1, (1, 2)),
 }

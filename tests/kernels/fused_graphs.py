@@ -23,6 +23,8 @@ OPTIONAL = (
     "embedding_norm",
     "gated",
     "relative_biases",
+    "sandwich_norm",
+    "block_norm",
     "rotary_size",
     "qk_norm",
 )  # 0 where a node lacks them
@@ -45,6 +47,9 @@ class Shape:
     scalar_norm: bool = False
     rms_norm: bool = False
     embedding_norm: bool = False
+    sandwich_norm: bool = False
+    block_norm: bool = False
+    encoder: "Shape | None" = None  # if it differs from the decoder
     final_norm: bool = True
     output_projection: bool = True
     gated: bool = False
@@ -95,10 +100,15 @@ SHAPES: Mapping[str, Shape] = {
                                   relative_biases=2, embedding_norm=True),
     "embedding norm": Shape(pre_norm=False, final_norm=False, embedding_norm=True, activation="gelu_tanh",
                             d_model=34, relative_biases=1),
+    "sandwich": Shape(sandwich_norm=True, block_norm=True, final_norm=False, recorded_layer=1, recorded_heads=(1,),
+                      encoder=Shape(num_heads=2, head_size=35, d_ff=50, num_layers=1, sandwich_norm=True)),
+    "ends of layers": Shape(pre_norm=False, block_norm=True, rms_norm=True, gated=True, output_projection=False),
     "rotary": Shape(num_heads=2, head_size=70, rotary_size=68, d_model=30, recorded_layer=0, recorded_heads=(1,)),
     "rotary, normed": Shape(num_heads=3, head_size=16, rotary_size=6, qk_norm=1, pre_norm=False, d_model=34),
     "normed heads": Shape(num_heads=2, head_size=40, qk_norm=2, relative_biases=1, output_projection=False),
     "normed student": Shape(num_heads=4, head_size=10, qk_norm=2, recurrent=True),
+    "uneven, rotary": Shape(rotary_size=10, qk_norm=2, recorded_layer=0, recorded_heads=(2,),
+                            encoder=Shape(num_heads=5, head_size=70, d_model=34, rotary_size=68, qk_norm=2)),
 }  # fmt: skip
 
 
@@ -152,24 +162,27 @@ def _move(tensors: list[onnx.TensorProto], path: Path, weights_shift: int, other
 
 def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     """Return an encoder."""
+    decoder, shape = shape, shape.encoder or shape
     made = _Constants(shape, seed)
     made.embedding()
     made.relative_biases(2 * shape.num_positions - 1)
     for _ in range(shape.num_layers):
-        made.norm()
+        made.residual()
         made.dense(shape.width, 3 * shape.heads_width)
         made.head_norms(2)
         made.output()
         made.feed_forward()
     made.final_norm()
-    for _ in range(shape.num_decoder_layers):
-        made.dense(shape.width, 2 * shape.heads_width)
-        made.head_norms(1)
-    attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
+    for _ in range(decoder.num_decoder_layers):
+        made.dense(shape.width, 2 * decoder.heads_width)
+        made.head_norms(1, decoder.head_size)
+    attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": decoder.num_decoder_layers}
+    if shape is not decoder:
+        attributes |= {"decoder_num_heads": decoder.num_heads, "decoder_head_size": decoder.head_size}
     if shape.shortlists:
         attributes |= {"shortlists": 1, "vocabulary_size": shape.num_tokens, "one_vocabulary": seed % 2}
         made.shortlists()
-    return Graph(fused_io.ENCODE, attributes, made.constants, shape)
+    return Graph(fused_io.ENCODE, attributes, made.constants, decoder)
 
 
 def decode_graph(shape: Shape, seed: int = 0) -> Graph:
@@ -178,14 +191,14 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
     made.embedding()
     made.relative_biases(shape.num_positions)
     for _ in range(shape.num_decoder_layers):
-        made.norm()
+        made.residual()
         if shape.recurrent:
             made.dense(shape.width, 2 * shape.width)
         else:
             made.dense(shape.width, 3 * shape.heads_width)
             made.head_norms(2)
             made.output()
-        made.norm()
+        made.residual()
         made.dense(shape.width, shape.heads_width)
         made.head_norms(1)
         made.output()
@@ -236,9 +249,9 @@ class _Constants:
         if own.embedding_norm:
             self.norm()
 
-    def head_norms(self, count: int) -> None:
+    def head_norms(self, count: int, head_size: int | None = None) -> None:
         for _ in range(count * self._shape.qk_norm):
-            self.constants.append(1 + 0.3 * self._floats(self._shape.head_size))
+            self.constants.append(1 + 0.3 * self._floats(head_size or self._shape.head_size))
 
     def relative_biases(self, num_places: int) -> None:
         for _ in range(self._shape.relative_biases):
@@ -268,8 +281,13 @@ class _Constants:
         if self._shape.output_projection:
             self.dense(self._shape.heads_width, self._shape.width)
 
+    def residual(self) -> None:
+        for _ in range(1 + self._shape.sandwich_norm):
+            self.norm()
+
     def feed_forward(self) -> None:
-        self.norm()
+        for _ in range(1 + self._shape.sandwich_norm + self._shape.block_norm):
+            self.norm()
         for _ in range(1 + self._shape.gated):
             self.dense(self._shape.width, self._shape.d_ff)
         self.dense(self._shape.d_ff, self._shape.width)

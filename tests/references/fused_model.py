@@ -69,6 +69,9 @@ class Norm:
         return vector
 
 
+Norms = tuple[Norm, Norm | None, Norm | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """A dense layer of parts side by side, the first of which are queries or keys.
@@ -139,14 +142,23 @@ class Node:
         assert scales.shape == bias.shape
         return Dense(unpack(packed, len(scales), num_inputs).astype(np.float64), scales, bias, largest)
 
-    def feed_forward(self) -> tuple["Norm", Dense | None, Dense, Dense]:
-        """Return norm, gate, inner and outer layer."""
-        norm = self.norm()
+    def feed_forward(self) -> tuple["Norms", Dense | None, Dense, Dense]:
+        """Return norms, gate, inner and outer layer."""
+        norm = self.norms(ends_layer=True)
         gate = self.dense(self.width) if self.flag("gated") else None
         inner = self.dense(self.width)
         # What ReLU leaves is not negative: all 255 levels above zero are its own.
         is_relu = self.attributes["activation"] == b"relu" and gate is None
         return norm, gate, inner, self.dense(len(inner.scales), largest=255 if is_relu else 127)
+
+    def norms(self, *, ends_layer: bool = False) -> "Norms":
+        """Return the norms of a residual connection: its own, its output's, and that at the end of a layer."""
+        has_block_norm = ends_layer and self.flag("block_norm")
+        return (
+            self.norm(),
+            self.norm() if self.flag("sandwich_norm") else None,
+            self.norm() if has_block_norm else None,
+        )
 
     def norm(self) -> Norm:
         gain, epsilon = self.array(), np.float32(self.attributes["epsilon"])
@@ -154,10 +166,13 @@ class Node:
             return Norm(gain, np.zeros_like(gain), epsilon, "rms")
         return Norm(gain, self.array(), epsilon, "scalar" if self["scalar_norm"] else "vector")
 
-    def projection(self, num_parts: int, num_formed: int, angles: Floats | None = None) -> Projection:
+    def projection(
+        self, num_parts: int, num_formed: int, angles: Floats | None = None, num_heads: int = 0
+    ) -> Projection:
+        """Return a layer for the node's own heads, or for so many of the decoder's."""
         dense, kind = self.dense(self.width), self.flag("qk_norm")
         norms = [self._head_norm(kind) if kind else None for _ in range(num_formed)]
-        return Projection(dense, num_parts, self["num_heads"], norms, angles)
+        return Projection(dense, num_parts, num_heads or self["num_heads"], norms, angles)
 
     def _head_norm(self, kind: int) -> Norm:
         gain, epsilon = self.array(), np.float32(self.attributes["epsilon"])
@@ -240,14 +255,20 @@ class _Part:
         assert self._activation == "identity"
         return x
 
-    def _feed_forward(self, x: Floats, norm: Norm, gate: Dense | None, inner: Dense, outer: Dense) -> Floats:
+    def _feed_forward(self, x: Floats, norm: Norms, gate: Dense | None, inner: Dense, outer: Dense) -> Floats:
         def hidden(y: Floats) -> Floats:
             return self._activated(inner(y)) if gate is None else self._activated(gate(y)) * inner(y)
 
         return self._residual(x, norm, lambda y: outer(hidden(y)))
 
-    def _residual(self, x: Floats, norm: Norm, sublayer: Any) -> Floats:
-        return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
+    def _residual(self, x: Floats, norms: Norms, sublayer: Any) -> Floats:
+        norm, output_norm, block_norm = norms
+        if self._pre_norm:
+            added = sublayer(norm(x))
+            x = x + (added if output_norm is None else output_norm(added))
+        else:
+            x = norm(x + sublayer(x))
+        return x if block_norm is None else block_norm(x)
 
 
 class FusedEncoder(_Part):
@@ -257,11 +278,12 @@ class FusedEncoder(_Part):
         super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
         node = self.node
         self._layers = [
-            (node.norm(), node.projection(3, 2, self._angles), node.output(), *node.feed_forward())
+            (node.norms(), node.projection(3, 2, self._angles), node.output(), *node.feed_forward())
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
-        self._cross = [node.projection(2, 1) for _ in range(node["num_decoder_layers"])]
+        num_heads = node.flag("decoder_num_heads")
+        self._cross = [node.projection(2, 1, num_heads=num_heads) for _ in range(node["num_decoder_layers"])]
         self._shortlists = [node.array() for _ in range(3)] if node.attributes.get("shortlists") else None
         node.end()
 
@@ -283,7 +305,7 @@ class FusedEncoder(_Part):
         return [(rounded(keys), rounded(values)) for keys, values in halves]
 
     def _layer(
-        self, x: Floats, bias: Floats, norm: Norm, projection: Projection, output: Dense | None, *rest: Any
+        self, x: Floats, bias: Floats, norm: Norms, projection: Projection, output: Dense | None, *rest: Any
     ) -> Floats:
         def attend(y: Floats) -> Floats:
             queries, keys, values = projection(y)
@@ -302,10 +324,10 @@ class FusedDecoder(_Part):
         self.is_recurrent = node.attributes.get("recurrent") == 1
         self._layers = [
             (
-                node.norm(),
+                node.norms(),
                 node.projection(2, 0) if self.is_recurrent else node.projection(3, 2, self._angles),
                 None if self.is_recurrent else node.output(),
-                *(node.norm(), node.projection(1, 1), node.output()),
+                *(node.norms(), node.projection(1, 1), node.output()),
                 *node.feed_forward(),
             )
             for _ in range(node["num_layers"])
@@ -335,10 +357,10 @@ class FusedDecoder(_Part):
         x: Floats,
         state: "Decoding",
         index: int,
-        norm: Norm,
+        norm: Norms,
         packed: Projection,
         output: Dense | None,
-        cross_norm: Norm,
+        cross_norm: Norms,
         query: Projection,
         cross_output: Dense | None,
         *rest: Any,

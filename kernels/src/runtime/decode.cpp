@@ -24,22 +24,22 @@ Decode::Decode(NodeInfo &node)
   biases_ = model_.read_relative_biases(embedding_, false);
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
-    layer.self_norm = model_.read_norm();
+    layer.self_norm = model_.read_residual_norms();
     layer.projection = is_recurrent_
                            ? model_.read_dense("candidates and gates", own.width, int64_t{2} * own.width)
                            : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
     if (!is_recurrent_) {
-      layer.query_form = model_.read_head_form(embedding_.angles);
-      layer.key_form = model_.read_head_form(embedding_.angles);
+      layer.query_form = model_.read_head_form(shape_, embedding_.angles);
+      layer.key_form = model_.read_head_form(shape_, embedding_.angles);
     }
     if (own.output_projection && !is_recurrent_)
       layer.self_output = model_.read_dense("self-attention's output", own.heads_width, own.width);
-    layer.cross_norm = model_.read_norm();
+    layer.cross_norm = model_.read_residual_norms();
     layer.cross_query = model_.read_dense("queries of the source", own.width, own.heads_width);
-    layer.cross_form = model_.read_head_form(nullptr);
+    layer.cross_form = model_.read_head_form(shape_, nullptr);
     if (own.output_projection)
       layer.cross_output = model_.read_dense("cross-attention's output", own.heads_width, own.width);
-    layer.feed_forward_norm = model_.read_norm();
+    layer.feed_forward_norm = model_.read_residual_norms(true);
     layers_.push_back(layer);
     feed_forwards_.emplace_back(model_);
   }
@@ -216,13 +216,20 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     compute_.embed(embedding_.tokens, row.token_id, embedding_.scales[row.token_id],
                    embedding_.positions + int64_t{row.length} * own.width, own.width, x + place * stride);
   }
-  auto normalize = [&](const Norm &norm) {
+  float *sum = work.sum = own.sandwich_norm ? work.added.at_least(count * stride) : x;
+  auto normalize = [&](const ResidualNorms &norms) {
     if (own.pre_norm)
-      parallel.norm(norm, x, stride, count, nullptr, 0, levels);
+      parallel.norm(norms.own, x, stride, count, nullptr, 0, levels);
+    if (own.sandwich_norm)
+      std::fill_n(sum, count * stride, 0.0f);
   };
-  auto normalize_after = [&](const Norm &norm) {
+  auto normalize_after = [&](const ResidualNorms &norms) {
     if (!own.pre_norm)
-      parallel.norm(norm, x, stride, count, x, stride, levels);
+      parallel.norm(norms.own, x, stride, count, x, stride, levels);
+    if (own.sandwich_norm)
+      parallel.add_norm(norms.output, sum, count, x, stride);
+    if (norms.block.gain != nullptr)
+      parallel.norm(norms.block, x, stride, count, x, stride, levels);
   };
   if (own.embedding_norm)
     parallel.norm(embedding_norm_, x, stride, count, x, stride, {});
@@ -240,7 +247,7 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     attend(layer, index, true, state, caches, live, parallel, levels, work);
     normalize_after(layer.cross_norm);
     normalize(layer.feed_forward_norm);
-    feed_forwards_[index].add(parallel, levels, count, x, stride, work.feed_forward);
+    feed_forwards_[index].add(parallel, levels, count, sum, stride, work.feed_forward);
     normalize_after(layer.feed_forward_norm);
   }
   if (own.final_norm)
@@ -303,11 +310,10 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
         compute_.quantize(projected + place * heads_stride, 0, 1, width, kZero, levels.from(place));
     }
   });
-  float *x = work.x.data();
   if (own.output_projection)
-    parallel.dense(output, levels, count, Into::kAdd, x, stride);
+    parallel.dense(output, levels, count, Into::kAdd, work.sum, stride);
   else
-    add_heads(projected, heads_stride, count, width, x, stride);
+    add_heads(projected, heads_stride, count, width, work.sum, stride);
 }
 
 // A row has two states of a layer, by the parity of its steps: one that another row's step may still read is not the one
@@ -332,7 +338,7 @@ void Decode::recur(const Layer &layer, int index, const State &state, const Cach
       compute_.recur(projected + place * stride, before, width, state_of(row.slot, row.length));
     }
   });
-  add_heads(projected, stride, count, width, work.x.data(), round_up(width, kBlockColumns));
+  add_heads(projected, stride, count, width, work.sum, round_up(width, kBlockColumns));
 }
 
 // Keep the mean of the recorded heads' probabilities, which a row's attention to its source has left in `scratch`.

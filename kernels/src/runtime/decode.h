@@ -26,14 +26,15 @@ public:
 
 private:
   struct Layer {
-    Norm self_norm, cross_norm, feed_forward_norm;
+    ResidualNorms self_norm, cross_norm, feed_forward_norm;
     Dense projection; // queries, keys and values side by side; of a recurrent layer, candidates and gates
     Dense self_output;
     Dense cross_query, cross_output;
     HeadForm query_form, key_form, cross_form; // of self-attention, and of queries of the source
   };
   struct Workspace { // of rows that are computed together
-    Array<float> x, projected, scales, scratches;
+    Array<float> x, added, projected, scales, scratches;
+    float *sum; // what sublayers add to: x, or `added`, if that is normalized before
     Array<uint8_t> levels;
     FeedForward::Workspace feed_forward;
     Projection::Workspace projection;

@@ -49,29 +49,31 @@ constexpr int64_t kMaxTargets = 10'000'000; // export/architecture/config.py: MA
 
 Encode::Encode(NodeInfo &node)
     : model_(pass_shortlists(node)), architecture_(model_.architecture()),
-      compute_(model_.compute()), embedding_(model_.read_embedding()), shape_(model_.heads()) {
+      compute_(model_.compute()), embedding_(model_.read_embedding()), shape_(model_.heads()),
+      cross_shape_(model_.decoder_heads()) {
   const Architecture &own = architecture_;
   if (own.embedding_norm)
     embedding_norm_ = model_.read_norm();
   biases_ = model_.read_relative_biases(embedding_, true);
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
-    layer.attention_norm = model_.read_norm();
+    layer.attention_norm = model_.read_residual_norms();
     layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
-    layer.query_form = model_.read_head_form(embedding_.angles);
-    layer.key_form = model_.read_head_form(embedding_.angles);
+    layer.query_form = model_.read_head_form(shape_, embedding_.angles);
+    layer.key_form = model_.read_head_form(shape_, embedding_.angles);
     if (own.output_projection)
       layer.output = model_.read_dense("attention's output", own.heads_width, own.width);
-    layer.feed_forward_norm = model_.read_norm();
+    layer.feed_forward_norm = model_.read_residual_norms(true);
     layers_.push_back(layer);
     feed_forwards_.emplace_back(model_);
   }
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
+  int64_t cross_width = int64_t{cross_shape_.num_heads} * cross_shape_.head_size;
   for (int64_t index = 0; index < num_decoder_layers; index++) {
-    cross_.push_back(model_.read_dense("keys and values of the source", own.width, int64_t{2} * own.heads_width));
-    cross_forms_.push_back(model_.read_head_form(nullptr));
+    cross_.push_back(model_.read_dense("keys and values of the source", own.width, 2 * cross_width));
+    cross_forms_.push_back(model_.read_head_form(cross_shape_, nullptr));
   }
   if (node.flag("shortlists"))
     shortlists_.emplace(model_, node.integer("vocabulary_size", 1, kMaxTargets),
@@ -92,7 +94,7 @@ void Encode::run(const Context &context) {
   int32_t num_threads = *threads.as<const int32_t>("num_threads", ort::kInt32, {1});
   int64_t num_layers = static_cast<int64_t>(cross_.size());
   sources.cross_cache = cache.as<Bfloat16>("cross_cache", ort::kUint16,
-                                        {-1, num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
+                                        {-1, num_layers, -1, cross_shape_.num_heads, 2, cross_shape_.block_size() / 2});
   Tensor is_finite = context.output(0, {sources.num_sources}), most = context.output(1, {sources.num_sources});
   sources.is_finite = is_finite.as<int32_t>("is_finite", ort::kInt32, {-1});
   sources.most_repeats = most.as<int32_t>("most_repeats", ort::kInt32, {-1});
@@ -108,7 +110,7 @@ void Encode::run(const Context &context) {
   model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
                         cache.memory("cross_cache"), threads.memory("num_threads"), is_finite.memory("is_finite"),
                         most.memory("most_repeats"), of_shortlists});
-  sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
+  sources.cross_layer = cache.shape[2] * cross_shape_.num_heads * cross_shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
     int64_t length = sources.length(source);
@@ -186,20 +188,33 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
     }
   if (own.embedding_norm)
     parallel.norm(embedding_norm_, x, stride, count, x, stride, {});
+  float *sum = work.sum = own.sandwich_norm ? work.added.at_least(count * stride) : x;
+  auto clear = [&] {
+    if (own.sandwich_norm)
+      std::fill_n(sum, count * stride, 0.0f);
+  };
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
     if (own.pre_norm)
-      parallel.norm(layer.attention_norm, x, stride, count, nullptr, 0, levels);
+      parallel.norm(layer.attention_norm.own, x, stride, count, nullptr, 0, levels);
     else
       parallel.quantize(x, stride, count, own.width, kZero, levels);
+    clear();
     attend(layer, biases_[index], sources, parallel, levels, work);
+    if (own.sandwich_norm)
+      parallel.add_norm(layer.attention_norm.output, sum, count, x, stride);
     if (own.pre_norm)
-      parallel.norm(layer.feed_forward_norm, x, stride, count, nullptr, 0, levels);
+      parallel.norm(layer.feed_forward_norm.own, x, stride, count, nullptr, 0, levels);
     else
-      parallel.norm(layer.attention_norm, x, stride, count, x, stride, levels);
-    feed_forwards_[index].add(parallel, levels, count, x, stride, work.feed_forward);
+      parallel.norm(layer.attention_norm.own, x, stride, count, x, stride, levels);
+    clear();
+    feed_forwards_[index].add(parallel, levels, count, sum, stride, work.feed_forward);
+    if (own.sandwich_norm)
+      parallel.add_norm(layer.feed_forward_norm.output, sum, count, x, stride);
     if (!own.pre_norm)
-      parallel.norm(layer.feed_forward_norm, x, stride, count, x, stride, {});
+      parallel.norm(layer.feed_forward_norm.own, x, stride, count, x, stride, {});
+    if (own.block_norm)
+      parallel.norm(layer.feed_forward_norm.block, x, stride, count, x, stride, {});
   }
   if (own.final_norm)
     parallel.norm(final_norm_, x, stride, count, x, stride, {});
@@ -243,17 +258,16 @@ void Encode::attend(const Layer &layer, const RelativeBias &bias, const Sources 
         compute_.quantize(query, 0, 1, width, kZero, levels.from(place));
     }
   });
-  float *x = work.x.data();
   int64_t stride = round_up(architecture_.width, kBlockColumns);
   if (architecture_.output_projection)
-    parallel.dense(layer.output, levels, sources.num_tokens, Into::kAdd, x, stride);
+    parallel.dense(layer.output, levels, sources.num_tokens, Into::kAdd, work.sum, stride);
   else
-    add_heads(projected, heads_stride, sources.num_tokens, width, x, stride);
+    add_heads(projected, heads_stride, sources.num_tokens, width, work.sum, stride);
 }
 
 void Encode::write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const {
-  int64_t width = architecture_.width, heads_width = architecture_.heads_width;
-  int64_t stride = round_up(width, kBlockColumns);
+  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
+  int64_t heads_width = int64_t{cross_shape_.num_heads} * cross_shape_.head_size;
   // All layers read the same rows.
   Levels levels{work.levels.data(), stride, work.scales.data()};
   parallel.quantize(work.x.data(), stride, sources.num_tokens, width, kZero, levels);
@@ -268,7 +282,7 @@ void Encode::write_cross(const Sources &sources, const Parallel &parallel, Works
       for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
         float *row = projected + place * cross_stride;
         cross_forms_[layer].apply(compute_, 0, row);
-        compute_.append(shape_, row, row + heads_width, place - begin, target);
+        compute_.append(cross_shape_, row, row + heads_width, place - begin, target);
       }
     }
   }

@@ -24,13 +24,14 @@ public:
 
 private:
   struct Layer {
-    Norm attention_norm, feed_forward_norm;
+    ResidualNorms attention_norm, feed_forward_norm;
     Dense projection; // queries, keys and values side by side
     HeadForm query_form, key_form;
     Dense output;
   };
   struct Workspace {
-    Array<float> x, projected, scratches, scales;
+    Array<float> x, added, projected, scratches, scales;
+    float *sum; // what sublayers add to: x, or `added`, if that is normalized before
     Array<Bfloat16> keys_values;
     std::vector<int64_t> first_blocks; // of each source in `keys_values`
     std::vector<int64_t> source_of;    // each token
@@ -58,7 +59,7 @@ private:
   std::vector<Dense> cross_; // per decoder layer: keys and values side by side
   std::vector<HeadForm> cross_forms_; // of these keys
   std::optional<Shortlists> shortlists_; // if the model has them
-  CacheShape shape_{};
+  CacheShape shape_{}, cross_shape_{}; // of own attention, and of the decoder's
   size_t num_inputs_;
   Pool<Workspace> pool_;
 };

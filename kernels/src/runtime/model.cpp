@@ -55,6 +55,10 @@ Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
   if (is_scalar && is_rms)
     throw std::invalid_argument("attributes scalar_norm and rms_norm are both 1, allowed is one of them");
   architecture_.norm_kind = is_scalar ? NormKind::kScalar : is_rms ? NormKind::kRms : NormKind::kVector;
+  architecture_.sandwich_norm = node.flag("sandwich_norm");
+  architecture_.block_norm = node.flag("block_norm");
+  if (architecture_.sandwich_norm && !architecture_.pre_norm)
+    throw std::invalid_argument("attribute sandwich_norm is 1, allowed with pre_norm 1 only");
   architecture_.embedding_norm = node.flag("embedding_norm");
   architecture_.final_norm = node.integer("final_norm", 0, 1) != 0;
   architecture_.output_projection = node.integer("output_projection", 0, 1) != 0;
@@ -102,6 +106,18 @@ CacheShape Model::heads() const {
   return shape;
 }
 
+CacheShape Model::decoder_heads() const {
+  int64_t num_heads = node_.integer_or_zero("decoder_num_heads", 1000);
+  int64_t head_size = node_.integer_or_zero("decoder_head_size", 10'000), width = num_heads * head_size;
+  if (num_heads == 0 && head_size == 0)
+    return heads();
+  if (width < 1 || width > kMaxWidth)
+    throw std::invalid_argument("the width of all heads of the decoder is " + std::to_string(width) +
+                                ", allowed is 1 to " + std::to_string(kMaxWidth));
+  return {static_cast<int32_t>(num_heads), static_cast<int32_t>(head_size),
+          static_cast<int32_t>(round_up(head_size, kLanes))};
+}
+
 // Bytes of a packed table.
 static int64_t num_packed(int64_t num_outputs, int64_t num_inputs) {
   return round_up(num_outputs, kBlockColumns) * round_up(num_inputs, 4);
@@ -138,14 +154,14 @@ Embedding Model::read_embedding() {
 
 Norm Model::read_norm() { return read_norm(architecture_.norm_kind, architecture_.width); }
 
-HeadForm Model::read_head_form(const float *angles) {
+HeadForm Model::read_head_form(const CacheShape &shape, const float *angles) {
   HeadForm form{};
-  form.norm.width = architecture_.head_size;
+  form.norm.width = shape.head_size;
   if (architecture_.qk_norm != 0)
-    form.norm = read_norm(architecture_.qk_norm == 1 ? NormKind::kRms : NormKind::kVector, architecture_.head_size);
+    form.norm = read_norm(architecture_.qk_norm == 1 ? NormKind::kRms : NormKind::kVector, shape.head_size);
   form.angles = angles;
   form.rotary_size = architecture_.rotary_size;
-  form.num_heads = architecture_.num_heads;
+  form.num_heads = shape.num_heads;
   return form;
 }
 
@@ -167,6 +183,16 @@ Norm Model::read_norm(NormKind kind, int32_t width) {
       copy[index] = values[stored == 1 ? 0 : index];
   }
   return norm;
+}
+
+ResidualNorms Model::read_residual_norms(bool ends_layer) {
+  ResidualNorms norms{};
+  norms.own = read_norm();
+  if (architecture_.sandwich_norm)
+    norms.output = read_norm();
+  if (architecture_.block_norm && ends_layer)
+    norms.block = read_norm();
+  return norms;
 }
 
 std::vector<RelativeBias> Model::read_relative_biases(const Embedding &embedding, bool both_ways) {

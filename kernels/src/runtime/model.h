@@ -23,6 +23,8 @@ struct Architecture {
   int32_t width;       // d
   int32_t heads_width; // of all heads side by side: mostly d
   bool pre_norm;
+  bool sandwich_norm;
+  bool block_norm;
   NormKind norm_kind;
   bool embedding_norm;
   bool final_norm;
@@ -42,6 +44,12 @@ struct Embedding {
   const float *angles; // of each position's rotation; null: none
   int64_t num_tokens;
   int64_t num_positions;
+};
+
+// Of a residual connection: before or after its sublayer; of what the sublayer gives, if norms are a sandwich; at the end
+// of a layer. What it lacks has no gain.
+struct ResidualNorms {
+  Norm own, output, block;
 };
 
 // What attention adds to the score of a token by how far it is from the one that attends; nothing if it is empty.
@@ -100,8 +108,9 @@ public:
   // Read constants in order. `widths`: how many outputs; -1: any.
   Embedding read_embedding();
   Norm read_norm();
-  // Of queries or keys that are rotated or, with `angles` null, not.
-  HeadForm read_head_form(const float *angles);
+  ResidualNorms read_residual_norms(bool ends_layer = false);
+  // Of queries or keys, in such heads, that are rotated or, with `angles` null, not.
+  HeadForm read_head_form(const CacheShape &shape, const float *angles);
   // Of each layer, where tokens attend to those before them or, with `both_ways`, to all.
   std::vector<RelativeBias> read_relative_biases(const Embedding &embedding, bool both_ways);
   // `zero_point`: of its input.
@@ -112,6 +121,8 @@ public:
 
   // The heads of attention, side by side.
   CacheShape heads() const;
+  // Those of the decoder's attention, as its encoder names them if they differ.
+  CacheShape decoder_heads() const;
   // The zero point of the feed-forward's hidden values.
   int32_t hidden_zero() const {
     return architecture_.activation == Activation::kRelu && !architecture_.gated ? 0 : kZero;

@@ -60,7 +60,7 @@ template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost
   team.share(most, [&](int64_t share) { body(count * share / most, count * (share + 1) / most, share); });
 }
 
-// x += the heads of attention without an output layer, or what a recurrence outputs.
+// x += the heads of attention without an output layer, what a recurrence outputs, or what a norm makes of these.
 inline void add_heads(const float *heads, int64_t heads_stride, int64_t num_rows, int64_t width, float *x,
                       int64_t x_stride) {
   for (int64_t row = 0; row < num_rows; row++)
@@ -88,6 +88,15 @@ public:
       compute_.norm(norm, x + first * x_stride, x_stride, end - first,
                     normed == nullptr ? nullptr : normed + first * normed_stride, normed_stride,
                     to.levels == nullptr ? to : to.from(first));
+    });
+  }
+
+  // x += norm(added), which `added` then is.
+  void add_norm(const Norm &norm, float *added, int64_t num_rows, float *x, int64_t stride) const {
+    share_rows(team_, num_rows, 5 * norm.width, [&](int64_t first, int64_t end, int64_t) {
+      float *own = added + first * stride;
+      compute_.norm(norm, own, stride, end - first, own, stride, {});
+      add_heads(own, stride, end - first, norm.width, x + first * stride, stride);
     });
   }
 

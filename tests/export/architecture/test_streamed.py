@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import PositionConfig
+from export.architecture import PositionConfig, RelativeBiasConfig
 from export.architecture.stored import StoredModel, as_array, weight_shapes
 from export.architecture.streamed import StreamedTransformer
 from export.architecture.transformer import Transformer, padding_mask
@@ -20,6 +20,8 @@ POSITIONS = PositionConfig(layout="none")
 CHOICES: dict[str, dict[str, Any]] = VARIANTS | {
     "shipped": {},
     "silu": {"activation": "silu", "norm": "post", "final_norm": False},
+    "uneven, biases, post-norm": VARIANTS["uneven"]
+    | {"norm": "post", "relative_bias": RelativeBiasConfig(per_layer=True), "attention_output": "none"},
     "rotary halves": {"positions": PositionConfig(layout="rotary", offset=3), "qk_norm": "rms"},
     "rms, post-norm, scaled": {"layer_norm": "rms", "norm": "post", "embedding_norm": True, "positions": POSITIONS},
 }
@@ -37,11 +39,12 @@ def test_logits_and_attention_are_torchs(changes: dict[str, Any]) -> None:
     streamed = StreamedTransformer(config, model.stored().weights)
     attention: list[np.ndarray] = []
     hidden = streamed.hidden(sources, targets.tolist(), attention)
-    logits = np.concatenate(list(streamed.logits(hidden.reshape(-1, config.d_model))), axis=1)
+    logits = np.concatenate(list(streamed.logits(hidden.reshape(-1, hidden.shape[-1]))), axis=1)
     assert logits.dtype == np.float32
     scale = float(expected.std())
     np.testing.assert_allclose(logits / scale, expected.flatten(0, 1).numpy() / scale, atol=2e-4)
-    assert [each.shape for each in attention] == [(5, config.num_heads, 25, width)] * config.num_decoder_layers
+    num_heads = config.of("decoder").num_heads
+    assert [each.shape for each in attention] == [(5, num_heads, 25, width)] * config.num_decoder_layers
 
 
 @pytest.mark.parametrize("changes", CHOICES.values(), ids=CHOICES)

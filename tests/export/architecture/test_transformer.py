@@ -175,7 +175,7 @@ def test_configuration_reports_all_problems() -> None:
     problems = (
         "d_ff is True, allowed is a number from 1 to 10000000",
         "decoder_d_ff is 0, allowed is a number from 1 to 10000000",
-        "norm is 'rms', allowed are pre, post",
+        "norm is 'rms', allowed are pre, post, sandwich",
         "final_norm is 1, allowed are true, false",
         "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
         "score_scale is 'x', allowed are head, model, none",
@@ -194,6 +194,10 @@ def test_configuration_reports_all_problems() -> None:
         )
     with pytest.raises(ValueError, match=r"positions.base is 0.*unbracketed needs positions.layout interleaved"):
         tiny_config(positions=PositionConfig(layout="halves", base=0.0, cosine_exponent="unbracketed"))
+    with pytest.raises(ValueError, match=r"usable: in the decoder, d_model 32 is not a multiple of num_heads 5\.$"):
+        tiny_config(decoder_num_heads=5)
+    with pytest.raises(ValueError, match="share_embeddings needs a decoder_d_model of 32, not 40"):
+        tiny_config(decoder_d_model=40)
     assert tiny_config(source_vocabulary_size=60, share_embeddings=False, eos_id=100).eos_id == 100  # the target's
     with pytest.raises(ValueError, match=r"unknown keys \['rotary'\] and lacks \['target_vocabulary_size'\]"):
         ModelConfig.from_document({"source_vocabulary_size": 10, "rotary": True})

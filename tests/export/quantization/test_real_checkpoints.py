@@ -25,7 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file = f"model-{number:05}-of-00002.safetensors"
         save_file({name: weights[name] for name in chosen}, folder / file, {"format": "pt"})
         placed |= dict.fromkeys(chosen, file)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": placed}), encoding="utf-8")
+    index = {"metadata": {}, "weight_map": placed}  # transformers, which int8 is compared with, needs both
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     return folder
 
 

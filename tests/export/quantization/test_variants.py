@@ -75,11 +75,11 @@ def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFa
 
 
 def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle: Path) -> None:
-    config = model.config
+    config = model.config.of("decoder")
     shared = {
         "num_heads": config.num_heads,
         "head_size": config.head_size,
-        "pre_norm": int(config.norm == "pre"),
+        "pre_norm": int(config.norm != "post"),
         "scalar_norm": int(config.layer_norm == "scalar"),
         "final_norm": int(config.final_norm),
         "output_projection": int(config.attention_output != "none"),
@@ -87,7 +87,7 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "scale": pytest.approx(MultiHeadAttention(config).scale, rel=1e-6),
         "activation": config.activation.encode(),
     }
-    encoder = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}
+    encoder: dict[str, Any] = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}
     decoder = {
         "num_layers": config.num_decoder_layers,
         "renormalizes": int(variant in RENORMALIZES),
@@ -101,6 +101,8 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
             ("rms_norm", config.layer_norm == "rms"),
             ("embedding_norm", config.embedding_norm),
             ("gated", config.gated),
+            ("sandwich_norm", config.norm == "sandwich"),
+            ("block_norm", config.block_norm),
         )
         if is_so
     }
@@ -111,6 +113,11 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
     if config.relative_bias is not None:
         for attributes in (encoder, decoder):
             attributes["relative_biases"] = attributes["num_layers"] if config.relative_bias.per_layer else 1
+    if variant.startswith("uneven"):  # the encoder's own heads, as wide as its model, beside the decoder's
+        encoder |= {"num_heads": 2, "head_size": 22, "scale": pytest.approx(22**-0.5, rel=1e-6)}
+        encoder |= {"decoder_num_heads": 3, "decoder_head_size": 10}
+        if config.rotary_size:
+            encoder["rotary_size"] = 22
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 
@@ -123,7 +130,7 @@ def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: s
     targets[:, 0] = config.decoder_start_id
     rounded = StreamedTransformer(config, model.stored().weights, rounds=True)
     hidden = rounded.hidden(sources, targets.tolist())
-    logits = np.concatenate(list(rounded.logits(hidden.reshape(-1, config.d_model))), axis=1)
+    logits = np.concatenate(list(rounded.logits(hidden.reshape(-1, hidden.shape[-1]))), axis=1)
     suppressed = list(SUPPRESSED.get(variant, ()))
     encoder, decoder = FusedEncoder(bundle / ENCODER), FusedDecoder(bundle / DECODER)
     errors: list[float] = []
