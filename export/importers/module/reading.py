@@ -86,35 +86,44 @@ def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
     for index, residual in enumerate(stack.residuals):
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
-        start = _norm_before(reading, residual, f"{name}_residual.norm", place)
+        start, dense = _norms_around(reading, residual, f"{name}_residual", place)
         if residual.cores:
-            _attention(reading, residual, start, memory if residual.reads_memory else start, name, place)
+            _attention(reading, dense, start, memory if residual.reads_memory else start, name, place)
         else:
-            _feed_forward(reading, residual, start, name, place)
+            _feed_forward(reading, dense, start, name, place)
         is_last = index + 1 == len(stack.residuals)
         end = _output(reading, stack) if is_last else stack.residuals[index + 1].stream
-        _norm_after(reading, stack, residual, end, f"{name}_residual.norm", place, is_last=is_last)
+        ends = [f"{name}_residual.block_norm"] * (kind + 1 == len(kinds))
+        if is_last:
+            has_block_norm = f"{stack.name}.layers.0.{kinds[kind]}_residual.block_norm" in reading.norms
+            ends = [*ends[:has_block_norm], f"{stack.name}.final_norm"]
+        _norms_after(reading, residual, end, f"{name}_residual.norm", ends, place)
+        if kind + 1 == len(kinds):
+            reading.choose("block_norm", place, f"{name}_residual.block_norm" in reading.norms)
+    reading.choose("final_norm", stack.name, f"{stack.name}.final_norm" in reading.norms)
 
 
-def _norm_before(reading: _Reading, residual: Residual, name: str, place: str) -> int:
-    """Return the value that a layer's dense layers read, behind a norm if there is one before them."""
-    probe, found = reading.probe, residual.stream
+def _norms_around(reading: _Reading, residual: Residual, name: str, place: str) -> tuple[int, Residual]:
+    """Return what a layer's dense layers read, and the connection whose branch ends with them: without norms."""
+    probe, start, branch = reading.probe, residual.stream, residual.branch
     for cut in probe.trace.region(residual.stream, residual.branch).cuts[1:]:
         if (norm := _norm(probe, residual.stream, cut)) is not None:
-            found, reading.norms[name] = cut, norm
-    reading.choose("norm", place, "post" if found == residual.stream else "pre")
-    return found
+            start, reading.norms[f"{name}.norm"] = cut, norm
+    for cut in probe.trace.region(start, residual.branch).cuts[1:-1]:
+        if (norm := _norm(probe, cut, residual.branch)) is not None:
+            branch, reading.norms[f"{name}.output_norm"] = cut, norm
+            break
+    kind = "post" if start == residual.stream else "pre" if branch == residual.branch else "sandwich"
+    if kind == "post" and branch != residual.branch:
+        raise NotReadError(f"{place} has a layer norm before its sum, but none before its dense layers")
+    reading.choose("norm", place, kind)
+    return start, replace(residual, branch=branch)
 
 
-def _norm_after(
-    reading: _Reading, stack: Stack, residual: Residual, end: int, name: str, place: str, *, is_last: bool
-) -> None:
-    """Read the norms between a sum and the next residual connection, or the stack's end."""
-    probe, start, names = reading.probe, residual.total, list[str]()
-    if name not in reading.norms:
-        names.append(name)
-    if is_last:
-        names.append(f"{stack.name}.final_norm")
+def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, ends: Sequence[str], place: str) -> None:
+    """Read the norms between a sum and the next residual connection, or the stack's end: one of `name`, and `ends`."""
+    probe, start = reading.probe, residual.total
+    names = [*([] if name in reading.norms else [name]), *ends]
     while not _is_same(probe, start, end):
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := _norm(probe, start, cut))]
         if not fitting or not names:
@@ -122,8 +131,6 @@ def _norm_after(
         start, reading.norms[names.pop(0)] = fitting[-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
-    if is_last:
-        reading.choose("final_norm", stack.name, not names)
 
 
 def _norm(probe: Probe, first: int, last: int) -> Norm | None:
@@ -162,7 +169,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
         if part == "query":
             factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
             num_heads = sum(len(head.map.bias) for head in heads) // size
-            reading.choose("num_heads", place, num_heads)
+            reading.choose(f"{place.split()[0]} num_heads", place, num_heads)
         map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
         norm = heads[0].norm
         if norm is not None:
@@ -177,7 +184,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
             if not residual.reads_memory:
                 reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
         reading.affine(f"{name}.{part}", _repeated(map_, size, num_heads))
-    reading.choose("d_head", place, size)
+    reading.choose(f"{place.split()[0]} d_head", place, size)
     outputs = []
     for core in cores:
         others = [other.heads for other in cores if other is not core]
@@ -196,8 +203,8 @@ def _repeated(map_: Affine, size: int, num_heads: int) -> Affine:
 
 def _score_factor(probe: Probe, core: Core, place: str) -> float:
     """Return what products of queries and keys are multiplied by; a mask, and nothing else, may be added to them."""
-    products, scores = (probe.trace.values[each].float() for each in (core.product, core.scores))
-    products = products.reshape(scores.shape)
+    queries, keys, scores = (probe.trace.values[each].float() for each in (core.queries, core.keys, core.scores))
+    products = (queries @ keys).reshape(scores.shape)
     factor = float((scores / products).flatten().nanmedian())
     is_live = (scores - factor * products).abs() <= _TOLERANCE * (factor * products).abs().clamp(min=1.0)
     expected = torch.ones(probe.length(core.queries), scores.shape[-1], dtype=torch.bool)
@@ -286,17 +293,23 @@ def _embedding(reading: _Reading, stack: Stack, limit: int) -> _Table:
 
 def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table], ids: SpecialIds) -> ModelConfig:
     """Complete the weights, and return the configuration that they and the choices make."""
-    source, target = tables
-    weights, width = reading.weights, source.rows.shape[1]
-    if target.rows.shape[1] != width:
-        raise NotReadError(f"the encoder is {width} wide and the decoder {target.rows.shape[1]}; they must be equal")
-    scales = {table.is_scaled for table in tables}
-    rows = [table.rows * (math.sqrt(width) if table.is_scaled and len(scales) > 1 else 1.0) for table in tables]
+    weights, scales = reading.weights, {table.is_scaled for table in tables}
+    rows = [
+        table.rows * (math.sqrt(table.rows.shape[1]) if table.is_scaled and len(scales) > 1 else 1.0)
+        for table in tables
+    ]
+    encoder, decoder = (
+        {
+            "d_model": table.rows.shape[1],
+            **{name: reading.only(f"{stack.name} {name}") for name in ("d_ff", "num_heads", "d_head")},
+        }
+        for stack, table in zip(stacks, tables, strict=True)
+    )
     weights[ENCODER_TABLE], weights[DECODER_TABLE] = rows
     shares = rows[0].shape == rows[1].shape and torch.equal(*rows)
     ties = rows[1].shape == weights[PROJECTION].shape and torch.allclose(rows[1], weights[PROJECTION], rtol=1e-5)
     positions, lengths = _join_positions(weights, [table.positions for table in tables], reading.only("rotation"))
-    kind, epsilon = _join_norms(reading, width)
+    kind, epsilon = _join_norms(reading, encoder["d_model"], decoder["d_model"])
     kept = {
         "attention_bias": _keeps_biases(weights, ".query", ".key", ".value"),
         "output": _keeps_biases(weights, "attention.output"),
@@ -309,11 +322,8 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
     return ModelConfig(
         source_vocabulary_size=len(rows[0]),
         target_vocabulary_size=len(rows[1]),
-        d_model=width,
-        d_ff=reading.only("encoder d_ff"),
-        decoder_d_ff=reading.only("decoder d_ff"),
-        num_heads=reading.only("num_heads"),
-        d_head=reading.only("d_head"),
+        **encoder,
+        **{f"decoder_{name}": size for name, size in decoder.items() if size != encoder[name]},
         num_encoder_layers=num_layers[0],
         num_decoder_layers=num_layers[1],
         max_source_positions=lengths[0],
@@ -323,6 +333,7 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
         feed_forward_bias=kept["feed_forward_bias"],
         norm=reading.only("norm"),
         final_norm=reading.only("final_norm"),
+        block_norm=reading.only("block_norm"),
         layer_norm=kind,
         embedding_norm=reading.only("embedding_norm"),
         layer_norm_epsilon=epsilon,
@@ -365,7 +376,7 @@ def _join_positions(
     return PositionConfig(layout="learned"), lengths
 
 
-def _join_norms(reading: _Reading, width: int) -> tuple[LayerNormKind, float]:
+def _join_norms(reading: _Reading, *widths: int) -> tuple[LayerNormKind, float]:
     """Add the norms' weights, and return their kind and epsilon.
 
     One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
@@ -384,8 +395,13 @@ def _join_norms(reading: _Reading, width: int) -> tuple[LayerNormKind, float]:
         reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
         return "rms", epsilon**2 if is_outside else epsilon
     if is_outside and all(_is_one_number(norm.gain) and _is_one_number(norm.bias) for norm in norms.values()):
-        unbiased = math.sqrt(width / (width - 1))
-        reading.weights |= {f"{name}.gain": norm.gain.mean(0, keepdim=True) * unbiased for name, norm in norms.items()}
+        unbiased = {
+            side: math.sqrt(width / (width - 1)) for side, width in zip(("encoder", "decoder"), widths, strict=True)
+        }
+        reading.weights |= {
+            f"{name}.gain": norm.gain.mean(0, keepdim=True) * unbiased[name.split(".")[0]]
+            for name, norm in norms.items()
+        }
         reading.weights |= {f"{name}.bias": norm.bias.mean(0, keepdim=True) for name, norm in norms.items()}
         return "scalar", epsilon
     reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}

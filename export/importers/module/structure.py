@@ -19,9 +19,7 @@ class Core:
 
     queries: int
     keys: int
-    product: int
     scores: int  # what the softmax reads
-    probabilities: int
     values: int
     heads: int
 
@@ -144,25 +142,25 @@ def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
 def _core(trace: Trace, probabilities: int) -> Core:
     """Return the attention around a softmax: the product before it, and the first one behind it."""
     scores = next(iter(trace.producers[probabilities].inputs.values()))
-    product = _back_to_product(trace, scores)
-    queries, keys = trace.producers[product].inputs.values()
+    queries, keys = _back_to_product(trace, scores)
     reached = {probabilities}
     for number in range(probabilities + 1, len(trace.values)):
         inputs = list(trace.producers[number].inputs.values())
         if not reached.intersection(inputs):
             continue
         if trace.producers[number].name in _PRODUCTS:
-            return Core(queries, keys, product, scores, probabilities, inputs[1], number)
+            return Core(queries, keys, scores, inputs[1], number)
         reached.add(number)
     raise NotReadError("the softmax of an attention is multiplied with no values")
 
 
-def _back_to_product(trace: Trace, scores: int) -> int:
+def _back_to_product(trace: Trace, scores: int) -> tuple[int, int]:
+    """Return the factors of the last product before scores; what `baddbmm` adds to it, which is a mask, is before."""
     waiting = [scores]
     while waiting:
-        number = waiting.pop(0)
-        operation = trace.producers[number]
-        if operation.name in _PRODUCTS and len(operation.inputs) == 2:
-            return number
+        operation = trace.producers[waiting.pop(0)]
+        if operation.name in _PRODUCTS and len(operation.inputs) >= 2:
+            first, last = list(operation.inputs.values())[-2:]
+            return first, last
         waiting += [each for each in operation.inputs.values() if trace.values[each].is_floating_point()]
     raise NotReadError("the scores of an attention are no product of queries and keys")
