@@ -24,6 +24,6 @@ def write_tiny_checkpoint(directory: Path) -> Path:
         d_ff=50,  # widths that are awkward for kernels, and differ between the two sides
         decoder_d_ff=51,
     )
-    save_checkpoint(tiny_model(config, seed=1, end_bias=2.0), INFO, tokenizer, directory)
+    save_checkpoint(tiny_model(config, seed=1, end_bias=1.5), INFO, tokenizer, directory)
     assert (directory / TOKENIZER_NAME).exists()
     return directory
