@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from export.importers.imported import Reference, Row
+from export.importers.imported import Row
 from export.importers.module.structure import NotReadError
 from export.stages import progress
 
@@ -114,9 +114,3 @@ class AuthorReference:
                 break
             target.append(best)
         return tuple(target[start:])
-
-
-@contextlib.contextmanager
-def open_author(reference: AuthorReference) -> Iterator[Reference]:
-    """Return a module that is there already, as references that are loaded are."""
-    yield reference

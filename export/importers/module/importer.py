@@ -25,14 +25,13 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
     assert target is not None
     said = settings.of_model()
     ids = SpecialIds(*(said[name] for name in SpecialIds._fields))
-    special = {*ids, *settings.source_prefix_ids, settings.source_eos_id, settings.source_pad_id, said["pad_id"]}
+    special = {*ids, *settings.source_prefix_ids, settings.source_eos_id, settings.source_pad_id}
+    # Masks may depend on the others.
+    usual = [torch.tensor([index for index in range(each.size) if index not in special]) for each in (source, target)]
     random = torch.Generator().manual_seed(0)
 
     def rows(num_rows: int, lengths: tuple[int, int]) -> list[Tensor]:
-        """Return ids of both sides, of usual tokens: masks may depend on others."""
-        usual = [
-            torch.tensor([index for index in range(each.size) if index not in special]) for each in (source, target)
-        ]
+        """Return ids of both sides."""
         return [
             each[torch.randint(len(each), (num_rows, length), generator=random)]
             for each, length in zip(usual, lengths, strict=True)

@@ -1,26 +1,22 @@
 """The positions of a traced module: a formula that we have, or a table that it holds."""
 
 import itertools
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from export.architecture import PositionConfig
-from export.architecture.config import CosineExponent
 from export.architecture.positions import sinusoidal_table
 from export.importers.module.probing import NUM_TARGET
 from export.importers.module.structure import NotReadError
 from export.importers.module.trace import Trace
+from export.importers.state_dict.positions import READINGS
 
 _OFFSETS = range(5)
 _NONE = PositionConfig(layout="none")
 _FORMULAS = [
-    *(
-        PositionConfig(base=base, cosine_exponent=exponent, offset=offset)
-        for base, exponent, offset in itertools.product((10000.0, 1000.0), get_args(CosineExponent), _OFFSETS)
-    ),
+    *(replace(reading, offset=offset) for reading, offset in itertools.product(READINGS, _OFFSETS)),
     *(
         PositionConfig(layout="halves", fairseq_exponent=is_fairseq, offset=offset)
         for is_fairseq, offset in itertools.product((True, False), _OFFSETS)

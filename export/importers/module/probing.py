@@ -123,7 +123,7 @@ class Probe:
 
     def norm(self, first: int, last: int, num_parts: int = 1) -> Norm | None:
         """Return the layer norm between two values, or that of their equal parts, or `None` if it is none."""
-        if self.width(first) != self.width(last):
+        if not (self.has_layout(first) and self.has_layout(last)) or self.width(first) != self.width(last):
             return None
         given = self.random(first)
         x = given.reshape(len(given), -1, self.width(first) // num_parts)
@@ -212,6 +212,8 @@ class Probe:
             return _laid_out(shape, split, length)
         # Queries that share keys are beside each other, before or behind the tokens.
         several = next((place for place, size in enumerate(split) if size % length == 0 and size > 0), -1)
+        if several < 0:
+            raise ValueError(f"a value of shape {shape} has no axis of {length} tokens")
         num = split[several] // length
         before, behind = (
             _laid_out(shape, [*split[:several], *sizes, *split[several + 1 :]], length)
@@ -257,5 +259,5 @@ def rounded(number: float) -> float:
     """Return a number with one digit, as people choose them, or what is as good as 0 here."""
     if number < 1e-11:
         return 1e-12
-    rounded = float(f"{number:.0e}")
-    return rounded if abs(rounded / number - 1.0) < 0.05 else number
+    one_digit = float(f"{number:.0e}")
+    return one_digit if abs(one_digit / number - 1.0) < 0.05 else number

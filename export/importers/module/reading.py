@@ -14,9 +14,9 @@ from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.module.positions import Positions, find_positions
-from export.importers.module.probing import BATCH, Affine, Norm, Probe
+from export.importers.module.probing import BATCH, NUM_TARGET, Affine, Norm, Probe
 from export.importers.module.projections import find_projection
-from export.importers.module.structure import Core, NotReadError, Residual, Stack, find_stacks, same_as
+from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
 
 _MASKED = -1e4  # what masks add to scores is below it
@@ -78,11 +78,7 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
 
 
 def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
-    kinds = (
-        ("self_attention", "feed_forward")
-        if stack.name == "encoder"
-        else ("self_attention", "cross_attention", "feed_forward")
-    )
+    kinds = SUBLAYERS[stack.name]
     for index, residual in enumerate(stack.residuals):
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
@@ -107,10 +103,10 @@ def _norms_around(reading: _Reading, residual: Residual, name: str, place: str) 
     """Return what a layer's dense layers read, and the connection whose branch ends with them: without norms."""
     probe, start, branch = reading.probe, residual.stream, residual.branch
     for cut in probe.trace.region(residual.stream, residual.branch).cuts[1:]:
-        if (norm := _norm(probe, residual.stream, cut)) is not None:
+        if (norm := probe.norm(residual.stream, cut)) is not None:
             start, reading.norms[f"{name}.norm"] = cut, norm
     for cut in probe.trace.region(start, residual.branch).cuts[1:-1]:
-        if (norm := _norm(probe, cut, residual.branch)) is not None:
+        if (norm := probe.norm(cut, residual.branch)) is not None:
             branch, reading.norms[f"{name}.output_norm"] = cut, norm
             break
     kind = "post" if start == residual.stream else "pre" if branch == residual.branch else "sandwich"
@@ -125,19 +121,12 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
     probe, start = reading.probe, residual.total
     names = [*([] if name in reading.norms else [name]), *ends]
     while not _is_same(probe, start, end):
-        fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := _norm(probe, start, cut))]
+        fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
             raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
         start, reading.norms[names.pop(0)] = fitting[-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
-
-
-def _norm(probe: Probe, first: int, last: int) -> Norm | None:
-    try:
-        return probe.norm(first, last)
-    except ValueError:
-        return None
 
 
 def _is_same(probe: Probe, one: int, other: int) -> bool:
@@ -169,7 +158,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
         if part == "query":
             factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
             num_heads = sum(len(head.map.bias) for head in heads) // size
-            reading.choose(f"{place.split()[0]} num_heads", place, num_heads)
+            reading.choose(f"{name.split('.')[0]} num_heads", place, num_heads)
         map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
         norm = heads[0].norm
         if norm is not None:
@@ -184,7 +173,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
             if not residual.reads_memory:
                 reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
         reading.affine(f"{name}.{part}", _repeated(map_, size, num_heads))
-    reading.choose(f"{place.split()[0]} d_head", place, size)
+    reading.choose(f"{name.split('.')[0]} d_head", place, size)
     outputs = []
     for core in cores:
         others = [other.heads for other in cores if other is not core]
@@ -208,7 +197,7 @@ def _score_factor(probe: Probe, core: Core, place: str) -> float:
     factor = float((scores / products).flatten().nanmedian())
     is_live = (scores - factor * products).abs() <= _TOLERANCE * (factor * products).abs().clamp(min=1.0)
     expected = torch.ones(probe.length(core.queries), scores.shape[-1], dtype=torch.bool)
-    if place.startswith("decoder") and probe.length(core.keys) == len(expected):
+    if probe.length(core.keys) == NUM_TARGET:  # self-attention of the decoder
         expected = expected.tril()
     wrong = is_live.unflatten(-2, (-1, len(expected))) != expected
     if not bool(wrong.any()):
@@ -240,7 +229,7 @@ def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, 
     reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))
     for other, _ in others:
         reading.affine(f"{name}.inner", probe.affine(start, other))
-    reading.choose(f"{place.split()[0]} d_ff", place, probe.width(inner))
+    reading.choose(f"{name.split('.')[0]} d_ff", place, probe.width(inner))
 
 
 def _gated(probe: Probe, start: int, inner: int) -> list[tuple[int, int]]:
@@ -271,7 +260,7 @@ def _embedding(reading: _Reading, stack: Stack, limit: int) -> _Table:
     operation = probe.trace.producers[first]
     table = next(each for each in operation.arguments if isinstance(each, Tensor) and each.is_floating_point())
     for cut in probe.trace.region(first, end).cuts[:-1]:
-        if (norm := _norm(probe, cut, end)) is not None:
+        if (norm := probe.norm(cut, end)) is not None:
             end, reading.norms[f"{stack.name}.embedding.norm"] = cut, norm
             break
     reading.choose("embedding_norm", stack.name, end != stack.residuals[0].stream)
@@ -318,7 +307,7 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
     }
     for name in [DECODER_TABLE] * shares + [PROJECTION] * ties:
         del weights[name]
-    num_layers = [len(stack.residuals) // num for stack, num in zip(stacks, (2, 3), strict=True)]
+    num_layers = [len(stack.residuals) // len(SUBLAYERS[stack.name]) for stack in stacks]
     return ModelConfig(
         source_vocabulary_size=len(rows[0]),
         target_vocabulary_size=len(rows[1]),

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from export.importers.module.trace import Trace
 
+SUBLAYERS = {  # of each layer, in our names
+    "encoder": ("self_attention", "feed_forward"),
+    "decoder": ("self_attention", "cross_attention", "feed_forward"),
+}
 _PRODUCTS = ("bmm", "matmul", "mm", "baddbmm")
+_VIEWS = ("view", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze", "expand", "slice")
+_COPIES = ("clone", "alias", "detach", "_to_copy", "native_dropout")
 _SOFTMAX = ("_softmax", "_safe_softmax")
 
 
@@ -46,11 +52,10 @@ class Stack:
 
     def place(self, index: int) -> str:
         """Return what people call a residual connection."""
-        kinds = ["self-attention", "cross-attention", "feed-forward layer"]
-        if self.name == "encoder":
-            kinds.remove("cross-attention")
+        kinds = SUBLAYERS[self.name]
         layer, kind = divmod(index, len(kinds))
-        return f"{self.name} layer {layer}'s {kinds[kind]}"
+        called = kinds[kind].replace("_", "-")
+        return f"{self.name} layer {layer}'s {called}{' layer' if called == 'feed-forward' else ''}"
 
 
 def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
@@ -73,25 +78,9 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
 
 def same_as(trace: Trace, number: int) -> int:
     """Return the value that a value only holds in other axes or another copy."""
-    views = (
-        "view",
-        "_unsafe_view",
-        "transpose",
-        "permute",
-        "clone",
-        "t",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "alias",
-        "detach",
-        "_to_copy",
-        "native_dropout",
-        "slice",
-    )
     while True:
         operation = trace.producers[number]
-        if operation.name not in views or len(operation.inputs) != 1:
+        if operation.name not in (*_VIEWS, *_COPIES) or len(operation.inputs) != 1:
             return number
         (number,) = operation.inputs.values()
 
@@ -118,24 +107,24 @@ def _before_softmax(trace: Trace, number: int) -> int:
 def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
     """Return the residual connections on the only way from a stack's embedding to its end."""
     cuts = trace.region(first, last).cuts
+    origins = {cut: same_as(trace, cut) for cut in cuts}
     found = []
     for number in cuts:
         operation = trace.producers[number]
         inputs = [each for each in operation.inputs.values() if trace.region(first, each).numbers]
         if operation.name != "add" or len(inputs) != 2:
             continue
-        streams = [each for each in inputs if same_as(trace, each) in {same_as(trace, cut) for cut in cuts}]
+        streams = {each: origin for each in inputs if (origin := same_as(trace, each)) in origins.values()}
         if len(streams) != 1:
             continue
-        (stream,) = streams
+        ((stream, origin),) = streams.items()
         (branch,) = (each for each in inputs if each != stream)
-        origin = max(cut for cut in cuts if same_as(trace, cut) == same_as(trace, stream) and cut <= branch)
-        numbers = trace.region(same_as(trace, stream), branch).numbers
+        numbers = trace.region(origin, branch).numbers
         cores = tuple(_core(trace, each) for each in numbers if trace.producers[each].name in _SOFTMAX)
         reads_memory = any(trace.targets not in trace.dependent[core.keys] for core in cores) and (
             trace.targets in trace.dependent[branch]
         )
-        found.append(Residual(same_as(trace, origin), branch, number, cores, reads_memory))
+        found.append(Residual(origin, branch, number, cores, reads_memory))
     return found
 
 

@@ -20,7 +20,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.parts import read_part
 from export.importers.safetensors_file import read_safetensors
 from export.importers.sentencepiece_file import read_facts
-from export.importers.state_dict.vocabulary import Vocabulary, read_vocabulary
+from export.importers.vocabulary import Vocabulary, read_vocabulary
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 

@@ -11,7 +11,7 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint, Token
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.state_dict.settings import Settings, read_settings
-from export.importers.state_dict.vocabulary import Vocabulary, misfits, read_vocabulary
+from export.importers.vocabulary import Vocabulary, misfits, read_vocabulary
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed

@@ -4,6 +4,7 @@ Its author's module, if there is one, tells what the weights are; or else their 
 """
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from torch import Tensor
 
 from export.importers.imported import ImportedCheckpoint
+from export.importers.module.author import AuthorReference, load_author
+from export.importers.module.importer import read_module
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.state_dict.file import find_state_dict, read_state_dict
@@ -40,9 +43,6 @@ def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
 def _by_module(
     path: Path, file: Path | None, tensors: Mapping[str, Tensor] | None, companions: Companions, problems: list[str]
 ) -> ImportedCheckpoint:
-    from export.importers.module.author import AuthorReference, load_author, open_author
-    from export.importers.module.importer import read_module
-
     author = model = None
     if tensors is not None and not problems:
         author = read_part("--like", lambda: load_author(companions.options.like, tensors), problems)
@@ -52,4 +52,4 @@ def _by_module(
         return finish(path, file, companions, None, None, problems)
     checkpoint = finish(path, file, companions, model.config, model.weights, problems)
     reference = AuthorReference(author, model.config.decoder_start_id, model.config.eos_id, checkpoint.suppressed_ids)
-    return replace(checkpoint, open_reference=partial(open_author, reference), reference_searches=False)
+    return replace(checkpoint, open_reference=lambda: nullcontext(reference), reference_searches=False)

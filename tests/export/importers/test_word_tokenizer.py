@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from export.importers.state_dict.vocabulary import read_vocabulary
+from export.importers.vocabulary import read_vocabulary
 from export.importers.word_list import read_words
 from export.importers.word_tokenizer import read_options
 from service.text.tokenizer_json import JsonTokenizer

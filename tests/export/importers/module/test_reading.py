@@ -14,7 +14,7 @@ from export.importers.module.importer import read_module
 from export.importers.options import ImportOptions
 from export.importers.state_dict.finish import Companions
 from export.importers.state_dict.settings import Settings
-from export.importers.state_dict.vocabulary import Vocabulary
+from export.importers.vocabulary import Vocabulary
 from tests.export.importers.module.models import LONGEST, MODELS, PAD, SOURCE_SIZE, TARGET_SIZE, randomized
 
 pytestmark = pytest.mark.filterwarnings(
