@@ -22,7 +22,7 @@ from export.importers import stored_file
 from export.importers.state_dict.foldings import FOLDINGS
 
 FOLDER = Path(__file__).parent / "layouts"
-SCALE = "scale"  # besides the foldings of one tensor: a factor of the layer's outputs
+SCALE = ".scale"  # of a layer: what its outputs are multiplied by (LayerScale: Touvron et al. 2021, equation 4)
 _WORDS = {
     "side": {"encoder": "encoder", "decoder": "decoder"},
     "weight": {"weight": "weight", "bias": "bias"},
@@ -205,7 +205,9 @@ def _line(theirs: str, value: Any, words: Mapping[str, Any]) -> Line:
     lacking = set(_PLACEHOLDER.findall(ours)) - set(_PLACEHOLDER.findall(theirs))
     if lacking or _PLACEHOLDER.sub("", theirs + ours).count("{"):
         raise ValueError(f"{theirs} lacks what {ours} has in braces")
+    if foldings == [SCALE[1:]]:
+        return Line(theirs, ours + SCALE)
     for folding in foldings:
-        if not isinstance(folding, str) or not {*folding.split("|")} <= {*FOLDINGS, SCALE}:
-            raise ValueError(f"{theirs}: {folding!r} is no folding; there are {', '.join([*FOLDINGS, SCALE])}")
+        if not isinstance(folding, str) or not {*folding.split("|")} <= FOLDINGS.keys():
+            raise ValueError(f"{theirs}: {folding!r} is no folding; there are {', '.join([*FOLDINGS, SCALE[1:]])}")
     return Line(theirs, ours, tuple(foldings))

@@ -97,8 +97,8 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         ({"positions": "rotary"}, "positions are not usable"),
         ({"positions": {"kind": "learned"}}, "positions are not usable"),
         ({"positions": {"base": -1}}, "positions.base is -1, allowed is a number from 0"),
-        ({"positions": {"base": 10000}}, "differs from positions in --config (base 10000, cosine_exponent paired)"),
-        ({"positions": {"base": 10000}}, "it fits base 1000, cosine_exponent paired"),
+        ({"positions": {"base": 10000}}, "differs from positions in --config (layout interleaved, base 10000,"),
+        ({"positions": {"base": 10000}}, "it fits layout interleaved, base 1000, cosine_exponent paired"),
         ({"norm": "rms"}, "norm is 'rms', allowed are pre, post"),
         ({"score_scale": 8}, "score_scale is 8, allowed are head, model"),
         ({"activation": "left out"}, "activation is missing"),
@@ -141,7 +141,7 @@ def test_positions_that_nothing_tells(notebook: Notebook) -> None:
     assert "positions is missing, and" in saved_otherwise(notebook, lambda weights: weights.update(learned))
     notebook.said["positions"] = {"base": 1000}
     line = saved_otherwise(notebook, lambda weights: weights.update(learned))
-    assert "it fits no reading of the documents" in line
+    assert "it fits no formula that we know" in line
 
 
 OTHERS: dict[str, tuple[Callable[[dict[str, Tensor]], dict[str, Tensor]], str]] = {
