@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from export.architecture import ModelConfig
-from export.importers.assembly import assemble
+from export.importers.assembly import assemble, limit_problems
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -114,10 +114,7 @@ def _settings_problems(settings: Settings, config: ModelConfig) -> Iterator[str]
     for name, (given, size) in ids.items():
         outside = [index for index in given if index is not None and index >= size]
         yield from (f"--config: {name} {index} is outside the vocabulary of {size}" for index in outside)
-    limits = {"max_source_tokens": config.max_source_positions, "max_output_tokens": config.max_target_positions}
-    for name, num_positions in limits.items():
-        if (limit := getattr(settings, name) or 0) > num_positions:
-            yield f"--config: {name} is {limit}, the model has {num_positions} positions"
+    yield from (f"--config: {problem}" for problem in limit_problems(settings, config))
 
 
 def _vocabulary_problems(
