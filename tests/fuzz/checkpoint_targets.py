@@ -62,7 +62,7 @@ def _notebook(path: Path) -> Sample:
     path.mkdir()
     tokenizers = notebooks.train_json_tokenizers(path)
     written = notebooks.make(Choices(lambda: Attention("w_query w_key w_value w_o"))).write(path, tokenizers)
-    assert written.options.config is not None
+    assert isinstance(written.options.config, Path)
     return Sample(written.path, "pytorch", written.options, (written.path, written.options.config, *tokenizers))
 
 
