@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from export.architecture import ModelConfig
+from export.importers import stored_file
 from export.importers.assembly import assemble
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
+from export.importers.listed_pieces import listed_pieces
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
+from export.importers.state_dict.saved import Saved
 from export.importers.state_dict.settings import Settings, read_settings
-from export.importers.vocabulary import Vocabulary, misfits, read_vocabulary
+from export.importers.vocabulary import Vocabulary, misfits, numbered_vocabulary, read_vocabulary
+from export.importers.word_tokenizer import WordOptions
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
@@ -29,18 +33,24 @@ class Companions:
     target: Vocabulary | None
 
 
-def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
-    """Read the files that `options` name; every problem is added to `problems`."""
+def read_companions(options: ImportOptions, saved: Saved, problems: list[str]) -> Companions:
+    """Read the files that `options` name, beside what a checkpoint has `saved`; add every problem to `problems`."""
     problems += _language_problems(options)
-    settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
+
+    def read(path: Path | None) -> Settings:
+        return read_settings(path, saved.settings, problems)
+
+    is_needed = options.config is not None or not saved.settings
+    settings = _read("--config", options.config, read, problems) if is_needed else read(None)
     words = settings.tokenizer if settings is not None else None
-    source = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words), problems)
+    source = _vocabulary("--tokenizer", options.tokenizer, saved.source, words, problems)
     target = source
-    if options.target_tokenizer is not None:
+    if options.target_tokenizer is not None or saved.source != saved.target:
         words = (settings.target_tokenizer if settings is not None else None) or words
-        target = _read(
-            "--target-tokenizer", options.target_tokenizer, lambda given: read_vocabulary(given, words), problems
-        )
+        flag, path = "--target-tokenizer", options.target_tokenizer
+        if path is None:
+            flag, path = "--tokenizer", options.tokenizer
+        target = _vocabulary(flag, path, saved.target, words, problems)
     if settings is not None and target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
@@ -98,6 +108,17 @@ def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: lis
     return read_part(f"{flag} {path.name}", lambda: read(path), problems)
 
 
+def _vocabulary(
+    flag: str, path: Path | None, ids: Mapping[str, int] | None, words: WordOptions | None, problems: list[str]
+) -> Vocabulary | None:
+    if ids is None:
+        return _read(flag, path, lambda given: read_vocabulary(given, words), problems)
+    if path is None and words is None:
+        problems.append(f"{flag} is missing: the SentencePiece model whose pieces are in the checkpoint's vocabulary")
+        return None
+    return read_part(flag, lambda: numbered_vocabulary(ids, path, words), problems)
+
+
 def _language_problems(options: ImportOptions) -> Iterator[str]:
     for flag, code in (("--source-language", options.source_language), ("--target-language", options.target_language)):
         if not code:
@@ -147,6 +168,17 @@ def _vocabulary_problems(
 def _tokenizer(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
+    if source.ids and isinstance(source.file, Path) and isinstance(target.file, Path):
+        models = stored_file.read(source.file), None if source.file == target.file else stored_file.read(target.file)
+        return listed_pieces(
+            models,
+            (source.ids, target.ids),
+            {"eos": target.special_texts["eos_id"], "unk": target.special_texts["unk_id"]},
+            target.special_texts.values(),
+            config.decoder_start_id,
+            adds_source_eos=settings.source_eos_id is not None,
+            pad_id=config.pad_id,
+        )
     files = {f"tokenizer{source.suffix}": source.file}
     if target is not source:
         files = {f"source{source.suffix}": source.file, f"target{target.suffix}": target.file}

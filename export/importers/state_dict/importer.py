@@ -16,27 +16,32 @@ from export.importers.module.author import AuthorReference, load_author
 from export.importers.module.importer import read_module
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.importers.state_dict.file import find_state_dict, read_state_dict
+from export.importers.state_dict.file import find_state_dict, load, state_dict
 from export.importers.state_dict.finish import Companions, finish, read_companions
 from export.importers.state_dict.layout import choose_layout, read_layout, shipped
 from export.importers.state_dict.model import Built, build_model
+from export.importers.state_dict.saved import Saved, read_saved
 
 
 def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     """Read and check a state dict's file, or a folder that contains one, and the files that `options` name."""
     problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--names", "--like")
     file = read_part(path.name, lambda: find_state_dict(path), problems)
-    tensors = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
-    companions = read_companions(options, problems)
+    document = None if file is None else read_part("the state dict", lambda: load(file), problems)
+    tensors = None if document is None else read_part("the state dict", lambda: state_dict(document), problems)
     if options.like:
-        return _by_module(path, file, tensors, companions, problems)
+        return _by_module(path, file, tensors, read_companions(options, Saved(), problems), problems)
     named = options.names
     layouts = shipped() if named is None else read_part(f"--names {named.name}", lambda: [read_layout(named)], problems)
-    built = Built()
-    if tensors is not None and layouts:
+    chosen = saved = None
+    if file is not None and tensors is not None and layouts:
         chosen = read_part("the state dict", lambda: choose_layout(tensors, layouts), problems)
-        if chosen is not None and companions.settings is not None:
-            built = build_model(companions.settings, tensors, *chosen, problems)
+    if file is not None and chosen is not None:
+        saved = read_part(path.name, partial(read_saved, file, document, chosen[0].saved, options, problems), problems)
+    companions = read_companions(options, saved or Saved(), problems)
+    built = Built()
+    if tensors is not None and chosen is not None and companions.settings is not None:
+        built = build_model(companions.settings, tensors, *chosen, problems)
     return finish(path, file, companions, built.config, built.weights, problems, built.notes)
 
 
