@@ -22,7 +22,7 @@ class Vocabulary:
     """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names.
 
     `file` is the bundle's: the one that was given, or what writes it. `ids` are those that a model gave SentencePiece's
-    pieces itself (kind "marian"), and `special_texts` the special tokens, by the same names.
+    pieces itself (kind "marian").
     """
 
     kind: str
@@ -31,7 +31,6 @@ class Vocabulary:
     special_ids: Mapping[str, int]
     file: TokenizerFile
     ids: Mapping[str, int] = field(default_factory=dict)
-    special_texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_vocabulary(path: Path, options: WordOptions | None = None) -> Vocabulary:
@@ -59,9 +58,8 @@ def numbered_vocabulary(ids: Mapping[str, int], path: Path | None, options: Word
         return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
     if problem := other_model(stored_file.read(path), ids):
         raise ValueError(f"it {problem}")
-    texts = special_tokens(ids, WordOptions())
-    special_ids = {name: ids[text] for name, text in texts.items()}
-    return Vocabulary("marian", ".spm", max(ids.values()) + 1, special_ids, path, ids, texts)
+    special_ids = {name: ids[text] for name, text in special_tokens(ids, WordOptions()).items()}
+    return Vocabulary("marian", ".spm", max(ids.values()) + 1, special_ids, path, ids)
 
 
 def misfits(

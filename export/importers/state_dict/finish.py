@@ -169,12 +169,13 @@ def _tokenizer(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
     if source.ids and isinstance(source.file, Path) and isinstance(target.file, Path):
-        models = stored_file.read(source.file), None if source.file == target.file else stored_file.read(target.file)
+        second = None if source.file == target.file else stored_file.read(target.file)
+        texts = {index: text for text, index in target.ids.items()}
         return listed_pieces(
-            models,
+            (stored_file.read(source.file), second),
             (source.ids, target.ids),
-            {"eos": target.special_texts["eos_id"], "unk": target.special_texts["unk_id"]},
-            target.special_texts.values(),
+            {"eos": texts[config.eos_id], "unk": texts[config.unk_id]},
+            [texts[config.decoder_start_id]],
             config.decoder_start_id,
             adds_source_eos=settings.source_eos_id is not None,
             pad_id=config.pad_id,

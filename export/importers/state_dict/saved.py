@@ -1,9 +1,9 @@
 """What a toolkit's checkpoint says of itself beside its weights: settings and vocabularies, as its layout knows.
 
 In a layout's `[saved]`, `settings` are places of the settings it was trained with, `vocabularies` of the source's and
-the target's tokens: a path in the checkpoint, or a file beside it, whose name may have languages in braces. `keys` maps
-a setting (inner ones by their path, joined by "_") to a key of --config, or each value that can be read to such keys
-with their values. `always` holds in any case; "none" is null there.
+the target's tokens: paths in the checkpoint, or files beside it, whose names may have languages in braces; `|` stands
+between alternatives. `keys` maps a setting (inner ones by their path, joined by "_") to a key of --config, or each
+value that can be read to such keys with their values. `always` holds in any case; "none" is null there.
 """
 
 import itertools
@@ -20,7 +20,8 @@ from export.importers.word_list import ids_of, read_words
 from service.domain.errors import shown
 
 _DEEPEST, _MOST = 8, 10_000  # of settings in settings, and all in all: a file may hold itself
-_OF_OMEGACONF = ("_content", "_val")  # the attributes in which its nodes keep what they hold
+# Attributes of omegaconf's nodes: what they hold, and what is no setting.
+_HELD, _ASIDE = ("_content", "_val"), ("_parent", "_metadata", "_flags_cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def read_saved(
     lists = []
     for pattern in rules["vocabularies"]:
         name = re.sub(r"{(\w+)}", lambda match: str(said[match[1]]), pattern)
-        found = _found(file, document, name)
+        found = next((held for each in name.split("|") if (held := _found(file, document, each)) is not None), None)
         lists.append(None if found is None else ids_of(found))
         problems += [f"its vocabulary {name} is missing"] if found is None else []
     return Saved(settings, *lists)
@@ -74,7 +75,8 @@ def _read(said: Mapping[str, Any], keys: Mapping[str, Any], problems: list[str])
 def _found(file: Path, document: Any, place: str) -> Any:
     """Return what is at a place: a path in the checkpoint or a file beside it; `None`: nothing."""
     for name in place.split("."):
-        document = document.get(name) if isinstance(document, dict) else None
+        held = dict(enumerate(document)) if isinstance(document, list | tuple) else document
+        document = held.get(int(name) if name.isdecimal() else name) if isinstance(held, dict) else None
     beside = file.parent / Path(place).name
     if document is not None or not beside.is_file():
         return document
@@ -86,7 +88,8 @@ def _flat(held: Any, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[tup
         yield "_".join(path), held
         return
     for name, value in held.items():
-        yield from _flat(value, path if name in _OF_OMEGACONF else (*path, str(name)), depth + 1)
+        if name not in _ASIDE:
+            yield from _flat(value, path if name in _HELD else (*path, str(name)), depth + 1)
 
 
 def _word(value: Any) -> str:

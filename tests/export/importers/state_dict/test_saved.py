@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
+from export.importers.sentencepiece_file import pieces_of
 from service.text.tokenizers import load_tokenizer
 from tests.export.importers.state_dict.checkpoints import Notebook, Renames, make, renamed
 from tests.export.importers.state_dict.readings import Choices
@@ -52,9 +53,7 @@ OPENNMT: Renames = (
     (r"tgt_pos", "decoder.embeddings.make_embedding.pe"),
     (r"projection_layer.proj", "generator"),
     (r"coder\.norm", "coder.layer_norm"),
-    (r"w_q", "linear_query"),
-    (r"w_k", "linear_keys"),
-    (r"w_v", "linear_values"),
+    *((f"w_{word[0]}", f"linear_{word}") for word in ("query", "keys", "values")),
     (r"w_o", "final_linear"),
     (r"self_attention_block", "self_attn"),
     (r"source_attention_block", "context_attn"),
@@ -85,7 +84,7 @@ IDS = {
     "joey": ("<unk>", "<pad>", "<s>", "</s>"),
     "opennmt": ("<unk>", "<blank>", "<s>", "</s>"),
 }
-Words = tuple[list[str], list[str]]
+Words = list[list[str]]
 
 
 class RunsCode:
@@ -95,8 +94,8 @@ class RunsCode:
         return exec, ("open('ran', 'w').close()",)
 
 
-def fairseq(folder: Path, weights: dict[str, Tensor], words: Words, **settings: Any) -> tuple[Any, str]:
-    for language, side in zip(("en", "hi"), words, strict=True):
+def fairseq(folder: Path, weights: dict[str, Tensor], lists: Words, **settings: Any) -> tuple[Any, str]:
+    for language, side in zip(("en", "hi"), lists, strict=True):
         (folder / f"dict.{language}.txt").write_text("".join(f"{word} 7\n" for word in side[4:]), encoding="utf-8")
     for name in [name for name in weights if "embed_positions" in name]:
         weights[name] = torch.cat([torch.full((2, WIDTH), 9.0), weights[name][0].float()])
@@ -105,17 +104,17 @@ def fairseq(folder: Path, weights: dict[str, Tensor], words: Words, **settings: 
     return {"args": None, "cfg": {"model": model, "task": {"data": "x"}}, "model": weights}, "checkpoint_best.pt"
 
 
-def joey(folder: Path, weights: dict[str, Tensor], words: Words, **settings: Any) -> tuple[Any, str]:
-    for name, side in zip(("src", "trg"), words, strict=True):
+def joey(folder: Path, weights: dict[str, Tensor], lists: Words, **settings: Any) -> tuple[Any, str]:
+    for name, side in zip(("src", "trg"), lists, strict=True):
         (folder / f"{name}_vocab.txt").write_text("\n".join(side) + "\n", encoding="utf-8")
     document = {"name": "tiny", "data": {"special_symbols": {"eos_id": 3}}, "model": OF_JOEY | settings}
     (folder / "config.yaml").write_text(json.dumps(document))  # which is YAML
     return {"model_state": weights, "scaler_state": None}, "best.ckpt"
 
 
-def opennmt(folder: Path, weights: dict[str, Tensor], words: Words, **settings: Any) -> tuple[Any, str]:
+def opennmt(folder: Path, weights: dict[str, Tensor], lists: Words, **settings: Any) -> tuple[Any, str]:
     generator = {name[10:]: weights.pop(name) for name in list(weights) if name.startswith("generator.")}
-    vocab = {"src": words[0], "tgt": words[1], "data_task": "seq2seq"}
+    vocab = {"src": lists[0], "tgt": lists[1], "data_task": "seq2seq"}
     opt = Namespace(**OF_OPENNMT | settings)
     return {"model": weights, "generator": generator, "vocab": vocab, "opt": opt}, "model_step_9.pt"
 
@@ -131,18 +130,18 @@ class Toolkit:
     def write(self, folder: Path, tokenizers: tuple[Path, Path], *, is_old: bool = False, **settings: Any) -> Notebook:
         """Write a checkpoint as the toolkit does, with an object that would run code; no config is given."""
         folder.mkdir()
-        words: Any = [[*IDS[self.save.__name__], *sorted(set(pieces(path)[4:]), reverse=True)] for path in tokenizers]
+        lists = [words(self.save.__name__, path) for path in tokenizers]
         notebook = make(self.choices)
         weights = renamed(dict(notebook.model.state_dict()), self.renames)
-        document, name = self.save(folder, weights, words, **settings)
+        document, name = self.save(folder, weights, lists, **settings)
         document["extra_state"] = RunsCode()
         torch.save(document, folder / name, _use_new_zipfile_serialization=not is_old)
         return replace(notebook, path=folder / name, options=ImportOptions("en", "hi", None, *tokenizers))
 
 
-def pieces(path: Path) -> list[str]:
-    model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    return [model.id_to_piece(index) for index in range(model.get_piece_size())]
+def words(name: str, path: Path) -> list[str]:
+    """Return a toolkit's vocabulary: its special tokens, and a model's pieces in another order."""
+    return [*IDS[name], *sorted(pieces_of(path.read_bytes())[4:], reverse=True)]
 
 
 def read(notebook: Notebook, path: Path | None = None) -> ImportedCheckpoint:
@@ -172,36 +171,24 @@ def test_a_checkpoint_is_read_as_it_was_written(
         assert not isinstance(written, Path)
         written(tmp_path / file)
     text = "The train is late."
-    model = sentencepiece.SentencePieceProcessor(model_file=str(tokenizers[0]))
-    listed = [*IDS[name], *sorted(set(pieces(tokenizers[0])[4:]), reverse=True)]
-    expected = tuple(listed.index(piece) for piece in model.encode(text, out_type=str))
-    ids = imported.tokenizer.source_ids(
-        load_tokenizer(imported.tokenizer, tmp_path).encode(text), imported.languages[0]
-    )
-    assert ids == (expected if name == "opennmt" else (*expected, listed.index("</s>")))
-    start = "</s>" if name == "fairseq" else "<s>"
-    assert imported.tokenizer.decoder_start_id == listed.index(start)
+    model, spec = sentencepiece.SentencePieceProcessor(model_file=str(tokenizers[0])), imported.tokenizer
+    listed = words(name, tokenizers[0])
+    end = [] if name == "opennmt" else ["</s>"]
+    expected = [listed.index(piece) for piece in [*model.encode(text, out_type=str), *end]]
+    encoded = load_tokenizer(spec, tmp_path).encode(text)
+    assert list(spec.source_ids(encoded, imported.languages[0])) == expected
+    assert spec.decoder_start_id == listed.index("</s>" if name == "fairseq" else "<s>")
 
 
+OTHER_TASK = "translation_multi_simple_epoch"
+RECURRENT, DEEPNET = {"type": "recurrent"}, OF_JOEY["decoder"] | {"alpha": 1.5}
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
-    "several languages": (
-        "fairseq",
-        {"task": "translation_multi_simple_epoch"},
-        "its task is 'translation_multi_simple",
-    ),
-    "heads": (
-        "fairseq",
-        {"decoder_attention_heads": 1},
-        f"its encoder_attention_heads is {NUM_HEADS}, and decoder_att",
-    ),
+    "task": ("fairseq", {"task": OTHER_TASK}, f"its task is '{OTHER_TASK}'; read are translation"),
+    "heads": ("fairseq", {"decoder_attention_heads": 1}, "its encoder_attention_heads is 2, and decoder_attention"),
     "activation": ("fairseq", {"activation_fn": "tanh"}, "its activation_fn is 'tanh'; read are relu, gelu, gelu_acc"),
     "dictionary": ("fairseq", {"source_lang": "../fr"}, "its vocabulary dict.../fr.txt is missing"),
-    "recurrent": ("joey", {"encoder": {"type": "recurrent"}}, "its model_encoder_type is 'recurrent'; read are transf"),
-    "DeepNet": (
-        "joey",
-        {"decoder": OF_JOEY["decoder"] | {"alpha": 1.5}},
-        "its model_decoder_alpha is '1.5'; read are 1",
-    ),
+    "recurrent": ("joey", {"encoder": RECURRENT}, "its model_encoder_type is 'recurrent'; read are transformer"),
+    "DeepNet": ("joey", {"decoder": DEEPNET}, "its model_decoder_alpha is '1.5'; read are 1"),
     "rotary": ("opennmt", {"max_relative_positions": -1}, "its max_relative_positions is '-1'; read are 0"),
 }
 
