@@ -116,9 +116,8 @@ _TOOLS = (
     _Tool(
         "a checkpoint of fairseq",
         (("*.pt",), ("*dict*.txt",)),
-        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; of others CTranslate2's "
-        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given, "
-        "with its SentencePiece model in it or as --tokenizer",
+        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; dictionaries of others "
+        "are dict.LANGUAGE.txt beside their checkpoint",
     ),
     _Tool(
         "a checkpoint of Keras or TensorFlow",

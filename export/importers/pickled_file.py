@@ -3,7 +3,7 @@
 import pickle
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from export.architecture.stored import Array, as_array
 from export.importers import stored_file
+from export.importers.inert_pickle import Record, names_asked
 from service.bundle.regular_file import check_regular
 
 
@@ -26,14 +27,18 @@ def read_pickled(path: Path) -> dict[str, Array]:
     return {name: as_array(value) for name, value in loaded.items()}
 
 
-def load_pickle(path: Path) -> Any:
-    """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it."""
+def load_pickle(path: Path, *, with_records: bool = False) -> Any:
+    """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it.
+
+    `with_records`: what would need code, such as settings of a class, is a `Record`; else it is refused.
+    """
     try:
         check_regular(path)
         if zipfile.is_zipfile(path):
             with stored_file.opened_zip(path):
                 pass  # its records are of bounded size
-        return _load_quietly(path)
+        with torch.serialization.safe_globals(_records(path) if with_records else []):
+            return _load_quietly(path)
     except pickle.UnpicklingError as error:
         # torch's own text advises disabling the safety.
         raise ValueError(
@@ -43,6 +48,11 @@ def load_pickle(path: Path) -> Any:
         raise ValueError(
             f"{path.name} is damaged, truncated or not a file of weights ({_first_line(error)}); download it again"
         ) from error
+
+
+def _records(path: Path) -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
+    """Return a class of records for each name that a file asks to import; torch takes its own ones first."""
+    return [(type(name.rpartition(".")[2], (Record,), {}), name) for name in names_asked(path)]
 
 
 def _load_quietly(path: Path) -> Any:

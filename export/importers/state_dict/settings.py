@@ -82,12 +82,13 @@ class Settings:
         return dataclasses.replace(self, model=model)
 
 
-def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Settings:
-    """Read it, or its content, and check everything but the values of `ModelConfig`'s keys.
+def read_settings(given: Path | Mapping[str, Any] | None, saved: Mapping[str, Any], problems: list[str]) -> Settings:
+    """Read a file or its content, beside what the checkpoint says, and check all but the values for `ModelConfig`.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
     """
-    file, document = (given.name, read_json(given)) if isinstance(given, Path) else ("config", given)
+    file, content = (given.name, read_json(given)) if isinstance(given, Path) else ("--config", given or {})
+    document = {**saved, **content}
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
     problems += [f"{file}: {name} is unknown" for name in sorted(document.keys() - known)]
