@@ -14,7 +14,7 @@ from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.module.positions import Positions, find_positions
-from export.importers.module.probing import BATCH, NUM_TARGET, Affine, Norm, Probe
+from export.importers.module.probing import BATCH, NUM_SOURCE, NUM_TARGET, Affine, Norm, Probe
 from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
@@ -124,7 +124,8 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
             raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
-        start, reading.norms[names.pop(0)] = fitting[-1]
+        # Of two norms, both together are nearly one, too.
+        start, reading.norms[names.pop(0)] = [each for each in fitting if probe.is_affine(fitting[0][0], each[0])][-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
 
@@ -147,7 +148,7 @@ def _output(reading: _Reading, stack: Stack) -> int:
 
 
 def _attention(reading: _Reading, residual: Residual, start: int, memory: int, name: str, place: str) -> None:
-    probe, cores = reading.probe, residual.cores
+    probe, cores = reading.probe, [_oriented(reading.probe, core) for core in residual.cores]
     size = probe.tokens(cores[0].queries).shape[-1]
     ends = [(core.queries, core.keys, core.values) for core in cores]
     for part, first, lasts in zip(
@@ -156,7 +157,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
         heads = [find_projection(probe, first, last, size, f"the {part} of {place}") for last in lasts]
         factor = heads[0].factor
         if part == "query":
-            factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
+            factor *= _score_factor(probe.trace, cores[0], size, place) * math.sqrt(size)
             num_heads = sum(len(head.map.bias) for head in heads) // size
             reading.choose(f"{name.split('.')[0]} num_heads", place, num_heads)
         map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
@@ -190,19 +191,35 @@ def _repeated(map_: Affine, size: int, num_heads: int) -> Affine:
     return Affine(weight, bias)
 
 
-def _score_factor(probe: Probe, core: Core, place: str) -> float:
+def _oriented(probe: Probe, core: Core) -> Core:
+    """Return an attention with queries and keys in their places: a key changes the scores of its own token only."""
+    if not probe.has_layout(core.keys):
+        return core
+    last = torch.zeros_like(probe.tokens(core.keys))
+    last[:, -1] = 1.0
+    changes = _scores(probe.trace, core, probe.layout(core.keys).value(last)) - _scores(probe.trace, core, 0.0)
+    return replace(core, queries=core.keys, keys=core.queries) if bool((changes[..., :-1] > 0.0).any()) else core
+
+
+def _scores(trace: Trace, core: Core, keys: Tensor | float) -> Tensor:
+    """Return what the softmax reads, with its axis last, where queries are ones."""
+    queries, given = torch.ones_like(trace.values[core.queries]), torch.zeros_like(trace.values[core.keys])
+    return trace.run({core.queries: queries, core.keys: given + keys}, core.scores).float().movedim(core.axis, -1)
+
+
+def _score_factor(trace: Trace, core: Core, size: int, place: str) -> float:
     """Return what products of queries and keys are multiplied by; a mask, and nothing else, may be added to them."""
-    queries, keys, scores = (probe.trace.values[each].float() for each in (core.queries, core.keys, core.scores))
-    products = (queries @ keys).reshape(scores.shape)
-    factor = float((scores / products).flatten().nanmedian())
-    is_live = (scores - factor * products).abs() <= _TOLERANCE * (factor * products).abs().clamp(min=1.0)
-    expected = torch.ones(probe.length(core.queries), scores.shape[-1], dtype=torch.bool)
-    if probe.length(core.keys) == NUM_TARGET:  # self-attention of the decoder
+    added, scores = _scores(trace, core, 0.0), _scores(trace, core, 1.0)
+    factor = float(((scores - added) / size).nanmedian())
+    is_live = ((scores - factor * size).abs() <= _TOLERANCE * abs(factor) * size) & (added == 0.0)
+    length = NUM_TARGET if trace.targets in trace.dependent[core.queries] else NUM_SOURCE
+    expected = torch.ones(length, scores.shape[-1], dtype=torch.bool)
+    if trace.targets in trace.dependent[core.keys]:  # self-attention of the decoder
         expected = expected.tril()
-    wrong = is_live.unflatten(-2, (-1, len(expected))) != expected
+    wrong = is_live.unflatten(-2, (-1, length)) != expected
     if not bool(wrong.any()):
         return factor
-    if bool((scores[wrong.reshape(scores.shape)] > _MASKED).all()):
+    if bool((added[wrong.reshape(scores.shape)] > _MASKED).all()):
         raise NotReadError(f"something is added to the scores of {place}, such as biases by distance (ALiBi)")
     kind = "all tokens" if bool(expected.all()) else "the tokens up to its own"
     raise NotReadError(f"a token in {place} does not read {kind}; check the masks that the model is called with")

@@ -23,9 +23,10 @@ class NotReadError(ValueError):
 class Core:
     """One softmax of attention, possibly of several heads: values of queries, keys and values, and what comes of it."""
 
-    queries: int
+    queries: int  # or keys, if these are multiplied by queries: what depends on which tokens tells
     keys: int
     scores: int  # what the softmax reads
+    axis: int  # of the scores, which the softmax goes along
     values: int
     heads: int
 
@@ -64,7 +65,7 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
     logits = _before_softmax(trace, trace.logits)
     cuts = trace.region(source, logits).cuts
     memory = max((cut for cut in cuts if trace.targets not in trace.dependent[cut]), default=source)
-    encoder = Stack("encoder", source, _residuals(trace, source, memory), memory)
+    encoder = _encoder(trace, source, memory)
     decoder = Stack("decoder", target, _residuals(trace, target, logits), logits)
     for stack, kinds in ((encoder, ("self", "feed")), (decoder, ("self", "cross", "feed"))):
         found = ["feed" if not each.cores else "cross" if each.reads_memory else "self" for each in stack.residuals]
@@ -74,6 +75,15 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
                 f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each layer"
             )
     return encoder, decoder
+
+
+def _encoder(trace: Trace, source: int, memory: int) -> Stack:
+    """Return the encoder, which ends before the first dense layer behind it: keys and values are made by that."""
+    residuals = _residuals(trace, source, memory)
+    behind = trace.region(residuals[-1].total if residuals else source, memory)
+    dense = (each for each in behind.numbers[1:] if trace.producers[each].name in (*_PRODUCTS, "addmm"))
+    end = next(dense, memory + 1)
+    return Stack("encoder", source, residuals, max(cut for cut in behind.cuts if cut < end))
 
 
 def same_as(trace: Trace, number: int) -> int:
@@ -121,8 +131,8 @@ def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
         (branch,) = (each for each in inputs if each != stream)
         numbers = trace.region(origin, branch).numbers
         cores = tuple(_core(trace, each) for each in numbers if trace.producers[each].name in _SOFTMAX)
-        reads_memory = any(trace.targets not in trace.dependent[core.keys] for core in cores) and (
-            trace.targets in trace.dependent[branch]
+        reads_memory = trace.targets in trace.dependent[branch] and any(
+            trace.targets not in trace.dependent[each] for core in cores for each in (core.queries, core.keys)
         )
         found.append(Residual(origin, branch, number, cores, reads_memory))
     return found
@@ -130,7 +140,8 @@ def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
 
 def _core(trace: Trace, probabilities: int) -> Core:
     """Return the attention around a softmax: the product before it, and the first one behind it."""
-    scores = next(iter(trace.producers[probabilities].inputs.values()))
+    softmax = trace.producers[probabilities]
+    scores = next(iter(softmax.inputs.values()))
     queries, keys = _back_to_product(trace, scores)
     reached = {probabilities}
     for number in range(probabilities + 1, len(trace.values)):
@@ -138,7 +149,8 @@ def _core(trace: Trace, probabilities: int) -> Core:
         if not reached.intersection(inputs):
             continue
         if trace.producers[number].name in _PRODUCTS:
-            return Core(queries, keys, scores, inputs[1], number)
+            values = next(each for each in inputs if each not in reached)
+            return Core(queries, keys, scores, softmax.arguments[1], values, number)
         reached.add(number)
     raise NotReadError("the softmax of an attention is multiplied with no values")
 
