@@ -36,6 +36,10 @@ class Author:
         if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
             shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             raise NotReadError(f"the model called {how} returns {shown}, expected (rows, tokens, vocabulary); {advice}")
+        if found.isnan().any():
+            raise NotReadError(
+                f"the model called {how} returns NaN; check its weights, and that no mask hides all tokens"
+            )
         return found.float()
 
 
@@ -64,6 +68,7 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
+    module = getattr(module, "_orig_mod", module)  # what `torch.compile` has wrapped
     return Author(module.float().eval(), getattr(code, _LOGITS, lambda model, *ids: model(*ids)))
 
 

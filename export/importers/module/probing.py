@@ -212,7 +212,10 @@ class Probe:
         # Queries that share keys are beside each other, before or behind the tokens.
         several = next((place for place, size in enumerate(split) if size % length == 0 and size > 0), -1)
         if several < 0:
-            raise ValueError(f"a value of shape {shape} has no axis of {length} tokens")
+            raise ValueError(
+                f"a value of shape {shape} has no vector for each of {length} tokens; learned ones beside them, or "
+                "tokens that are joined, are none of ours"
+            )
         num = split[several] // length
         before, behind = (
             _laid_out(shape, [*split[:several], *sizes, *split[several + 1 :]], length)
@@ -259,4 +262,4 @@ def rounded(number: float) -> float:
     if number < 1e-11:
         return 1e-12
     one_digit = float(f"{number:.0e}")
-    return one_digit if abs(one_digit / number - 1.0) < 0.05 else number
+    return one_digit if abs(one_digit / number - 1.0) < 0.01 else number

@@ -3,18 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from statistics import mode
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.config import LayerNormKind
+from export.architecture.config import Activation, LayerNormKind
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.module.positions import Positions, find_positions
-from export.importers.module.probing import BATCH, NUM_SOURCE, NUM_TARGET, Affine, Norm, Probe
+from export.importers.module.probing import BATCH, NUM_TARGET, Affine, Norm, Probe
 from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
@@ -83,10 +84,16 @@ def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
         start, dense = _norms_around(reading, residual, f"{name}_residual", place)
+        if residual.factor != 1.0 and reading.choices["norm"][place] != "post":
+            raise NotReadError(f"{place} multiplies the stream by {residual.factor:g}, and has no norm after the sum")
         if residual.cores:
             _attention(reading, dense, start, memory if residual.reads_memory else start, name, place)
         else:
             _feed_forward(reading, dense, start, name, place)
+        # The norm of a x + y is that of x + y / a (Wang et al. 2022, DeepNorm), up to its epsilon.
+        for weight in (f"{name}.{part}.{kind}" for part in ("output", "outer") for kind in ("weight", "bias")):
+            if weight in reading.weights:
+                reading.weights[weight] = reading.weights[weight] / residual.factor
         is_last = index + 1 == len(stack.residuals)
         end = _output(reading, stack) if is_last else stack.residuals[index + 1].stream
         ends = [f"{name}_residual.block_norm"] * (kind + 1 == len(kinds))
@@ -123,7 +130,8 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
     while not _is_same(probe, start, end):
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
-            raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
+            found = probe.trace.between(start, end)
+            raise NotReadError(f"what follows the sum of {place} is no layer norm and dense layer, but {found}")
         # Of two norms, both together are nearly one, too.
         start, reading.norms[names.pop(0)] = [each for each in fitting if probe.is_affine(fitting[0][0], each[0])][-1]
     if name in names:
@@ -142,7 +150,7 @@ def _output(reading: _Reading, stack: Stack) -> int:
     cuts = probe.trace.region(start, stack.output).cuts
     found = next((cut for cut in cuts if probe.is_affine(cut, stack.output)), None)
     if found is None or found == stack.output:
-        raise NotReadError("the logits are not a dense layer's outputs")
+        raise NotReadError("the logits are not a dense layer's outputs, but of more, such as a copy mechanism")
     reading.affine("projection", probe.affine(found, stack.output))
     return found
 
@@ -157,7 +165,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
         heads = [find_projection(probe, first, last, size, f"the {part} of {place}") for last in lasts]
         factor = heads[0].factor
         if part == "query":
-            factor *= _score_factor(probe.trace, cores[0], size, place) * math.sqrt(size)
+            factor *= _score_factor(probe, cores[0], size, place) * math.sqrt(size)
             num_heads = sum(len(head.map.bias) for head in heads) // size
             reading.choose(f"{name.split('.')[0]} num_heads", place, num_heads)
         map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
@@ -179,7 +187,8 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
     for core in cores:
         others = [other.heads for other in cores if other is not core]
         if not probe.is_affine(core.heads, residual.branch, others):
-            raise NotReadError(f"the output of {place} is not a dense layer's, nor the heads side by side")
+            found = probe.trace.between(core.heads, residual.branch)
+            raise NotReadError(f"the output of {place} is no dense layer's, nor the heads side by side, but of {found}")
         outputs.append(probe.affine(core.heads, residual.branch, others))
     reading.affine(f"{name}.output", Affine(torch.cat([each.weight for each in outputs], 1), outputs[0].bias))
 
@@ -197,32 +206,64 @@ def _oriented(probe: Probe, core: Core) -> Core:
         return core
     last = torch.zeros_like(probe.tokens(core.keys))
     last[:, -1] = 1.0
-    changes = _scores(probe.trace, core, probe.layout(core.keys).value(last)) - _scores(probe.trace, core, 0.0)
-    return replace(core, queries=core.keys, keys=core.queries) if bool((changes[..., :-1] > 0.0).any()) else core
+    without, changed = (
+        probe.trace.run(
+            {
+                core.queries: torch.ones_like(probe.trace.values[core.queries]),
+                core.keys: probe.layout(core.keys).value(each),
+            },
+            core.scores,
+        ).movedim(core.axis, -1)
+        for each in (last * 0.0, last)
+    )
+    is_key = not bool(((changed - without)[..., :-1] > 0.0).any())
+    return core if is_key else replace(core, queries=core.keys, keys=core.queries)
 
 
-def _scores(trace: Trace, core: Core, keys: Tensor | float) -> Tensor:
-    """Return what the softmax reads, with its axis last, where queries are ones."""
-    queries, given = torch.ones_like(trace.values[core.queries]), torch.zeros_like(trace.values[core.keys])
-    return trace.run({core.queries: queries, core.keys: given + keys}, core.scores).float().movedim(core.axis, -1)
-
-
-def _score_factor(trace: Trace, core: Core, size: int, place: str) -> float:
+def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
     """Return what products of queries and keys are multiplied by; a mask, and nothing else, may be added to them."""
-    added, scores = _scores(trace, core, 0.0), _scores(trace, core, 1.0)
-    factor = float(((scores - added) / size).nanmedian())
-    is_live = ((scores - factor * size).abs() <= _TOLERANCE * abs(factor) * size) & (added == 0.0)
-    length = NUM_TARGET if trace.targets in trace.dependent[core.queries] else NUM_SOURCE
-    expected = torch.ones(length, scores.shape[-1], dtype=torch.bool)
-    if trace.targets in trace.dependent[core.keys]:  # self-attention of the decoder
-        expected = expected.tril()
-    wrong = is_live.unflatten(-2, (-1, length)) != expected
-    if not bool(wrong.any()):
-        return factor
-    if bool((added[wrong.reshape(scores.shape)] > _MASKED).all()):
-        raise NotReadError(f"something is added to the scores of {place}, such as biases by distance (ALiBi)")
-    kind = "all tokens" if bool(expected.all()) else "the tokens up to its own"
-    raise NotReadError(f"a token in {place} does not read {kind}; check the masks that the model is called with")
+    queries, keys = (probe.trace.values[each] for each in (core.queries, core.keys))
+    length, is_causal = probe.length(core.queries), probe.length(core.keys) == NUM_TARGET
+
+    def scores(value: float) -> Tensor:
+        """Return scores (..., T, S) of queries of one value and keys of 1."""
+        given = {core.queries: torch.full_like(queries, value), core.keys: torch.ones_like(keys)}
+        found = probe.trace.run(given, core.scores).float().movedim(core.axis, -1)
+        tokens = -2 if found.shape[-2] % length == 0 else found.shape.index(length)
+        return found.movedim(tokens, -2).unflatten(-2, (-1, length))
+
+    added, once, twice = (scores(value) for value in (0.0, 1.0, 2.0))
+    reads = added > _MASKED
+    expected = torch.ones(reads.shape[-2:], dtype=torch.bool)
+    expected = expected.tril() if is_causal else expected
+    if bool((reads != expected).any()):
+        kind = "the tokens up to its own" if is_causal else "all tokens"
+        which = "reads more than" if bool((reads > expected).any()) else "does not read"
+        raise NotReadError(f"a token in {place} {which} {kind}; check the masks that the model is called with")
+    first, second = ((each - added)[reads] / size for each in (once, 0.5 * twice + 0.5 * added))
+    factor = float(first.median())
+    for is_wrong, what in (
+        (not torch.allclose(first, second, rtol=1e-3), "capped, or otherwise no multiples of products"),
+        (
+            not torch.allclose(first, first.median(), rtol=1e-3),
+            "multiplied by more than one number, such as one for each head",
+        ),
+        (bool(added[reads].abs().max() > _TOLERANCE), f"increased by {_added(added, reads)}"),
+    ):
+        if is_wrong:
+            raise NotReadError(f"the scores of {place} are {what}; such a module is not read")
+    return factor
+
+
+def _added(added: Tensor, reads: Tensor) -> str:
+    """Return what people call the biases (..., T, S) that are added to scores."""
+    added = added.masked_fill(~reads, 0.0)
+    if not torch.allclose(added[..., 1:, 1:].tril(), added[..., :-1, :-1].tril(), atol=_TOLERANCE):
+        return "biases that don't only depend on distance, such as Shaw's"
+    is_linear = torch.allclose(added[..., 3:, 0] + added[..., 3:, 2], 2.0 * added[..., 3:, 1], atol=_TOLERANCE)
+    return (
+        "biases by distance, linear ones (ALiBi)" if is_linear else "biases by distance (relative positions, as T5's)"
+    )
 
 
 def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, place: str) -> None:
@@ -240,7 +281,8 @@ def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, 
     (first, last), *others = parts
     activation = probe.activation(first, last) if first != last else "identity"
     if activation is None:
-        raise NotReadError(f"the activation of {place} is none that we have")
+        known = f"ours are {', '.join(get_args(Activation))}"
+        raise NotReadError(f"the activation of {place} is {probe.trace.between(first, last)}; {known}")
     reading.choose("activation", place, activation)
     reading.choose("gated", place, bool(others))
     reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))
@@ -386,21 +428,20 @@ def _join_norms(reading: _Reading, *widths: int) -> tuple[LayerNormKind, float]:
     """Add the norms' weights, and return their kind and epsilon.
 
     One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
-    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by.
+    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by. So do
+    epsilons of which a few differ: the most common one is taken, and the logits are compared.
     """
-    for name, norm in reading.norms.items():
-        reading.choose("layer norms' epsilon", name, (norm.epsilon, norm.is_outside))
-    epsilon, is_outside = reading.only("layer norms' epsilon")
     of_heads = {name: norm for name, norm in reading.norms.items() if name.endswith(("query_norm", "key_norm"))}
     reading.weights |= {f"{name}.weight": norm.gain for name, norm in of_heads.items()}
     reading.weights |= {f"{name}.bias": norm.bias for name, norm in of_heads.items() if not norm.is_rms}
     norms = {name: norm for name, norm in reading.norms.items() if name not in of_heads}
     for name, norm in norms.items():
         reading.choose("layer norms' mean", name, not norm.is_rms)
+    epsilon = mode(norm.epsilon**2 if norm.is_outside else norm.epsilon for norm in norms.values())
     if not reading.only("layer norms' mean"):
         reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
-        return "rms", epsilon**2 if is_outside else epsilon
-    if is_outside and all(_is_one_number(norm.gain) and _is_one_number(norm.bias) for norm in norms.values()):
+        return "rms", epsilon
+    if all(each.is_outside and _is_one_number(each.gain) and _is_one_number(each.bias) for each in norms.values()):
         unbiased = {
             side: math.sqrt(width / (width - 1)) for side, width in zip(("encoder", "decoder"), widths, strict=True)
         }
@@ -409,10 +450,10 @@ def _join_norms(reading: _Reading, *widths: int) -> tuple[LayerNormKind, float]:
             for name, norm in norms.items()
         }
         reading.weights |= {f"{name}.bias": norm.bias.mean(0, keepdim=True) for name, norm in norms.items()}
-        return "scalar", epsilon
+        return "scalar", mode(norm.epsilon for norm in norms.values())
     reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
     reading.weights |= {f"{name}.bias": norm.bias for name, norm in norms.items()}
-    return "vector", epsilon**2 if is_outside else epsilon
+    return "vector", epsilon
 
 
 def _is_one_number(values: Tensor) -> bool:

@@ -1,17 +1,17 @@
 """The structure of a traced module: its stacks, their residual connections, and the attentions and norms in these."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from export.importers.module.trace import Trace
+from torch import Tensor
+
+from export.importers.module.trace import COPIES, VIEWS, Trace
 
 SUBLAYERS = {  # of each layer, in our names
     "encoder": ("self_attention", "feed_forward"),
     "decoder": ("self_attention", "cross_attention", "feed_forward"),
 }
 _PRODUCTS = ("bmm", "matmul", "mm", "baddbmm")
-_VIEWS = ("view", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze", "expand", "slice")
-_COPIES = ("clone", "alias", "detach", "_to_copy", "native_dropout")
 _SOFTMAX = ("_softmax", "_safe_softmax")
 
 
@@ -26,18 +26,19 @@ class Core:
     queries: int  # or keys, if these are multiplied by queries: what depends on which tokens tells
     keys: int
     scores: int  # what the softmax reads
-    axis: int  # of the scores, which the softmax goes along
+    axis: int  # of scores, that of the keys
     values: int
     heads: int
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A residual connection: `total` is `stream` plus `branch`, which is computed from it."""
+    """A residual connection: `total` is `factor` times `stream` plus `branch`, which is computed from it."""
 
     stream: int
     branch: int
     total: int
+    factor: float
     cores: tuple[Core, ...]  # none: it is a feed-forward layer
     reads_memory: bool
 
@@ -72,7 +73,8 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
         if not found or found != list(kinds) * (len(found) // len(kinds)):
             shown = ", ".join(found) or "none"
             raise NotReadError(
-                f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each layer"
+                f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each layer, "
+                "each added to its input: parallel, gated and dense ones are not read"
             )
     return encoder, decoder
 
@@ -90,7 +92,7 @@ def same_as(trace: Trace, number: int) -> int:
     """Return the value that a value only holds in other axes or another copy."""
     while True:
         operation = trace.producers[number]
-        if operation.name not in (*_VIEWS, *_COPIES) or len(operation.inputs) != 1:
+        if operation.name not in (*VIEWS, *COPIES) or len(operation.inputs) != 1:
             return number
         (number,) = operation.inputs.values()
 
@@ -103,7 +105,7 @@ def _embedded(trace: Trace, side: str) -> int:
         is_vector = trace.producers[number].name in tables and value.is_floating_point()
         if is_vector and trace.dependent[number] == {ids}:
             return number
-    raise NotReadError(f"no table of embeddings is read with the {side}'s token ids")
+    raise NotReadError(f"no table is read with the {side}'s token ids by themselves: is it an encoder-decoder?")
 
 
 def _before_softmax(trace: Trace, number: int) -> int:
@@ -124,18 +126,34 @@ def _residuals(trace: Trace, first: int, last: int) -> list[Residual]:
         inputs = [each for each in operation.inputs.values() if trace.region(first, each).numbers]
         if operation.name != "add" or len(inputs) != 2:
             continue
-        streams = {each: origin for each in inputs if (origin := same_as(trace, each)) in origins.values()}
+        streams = [
+            (each, *scaled)
+            for each in inputs
+            if (scaled := next((pair for pair in _unscaled(trace, each) if pair[0] in origins.values()), None))
+        ]
         if len(streams) != 1:
             continue
-        ((stream, origin),) = streams.items()
+        ((stream, origin, factor),) = streams
         (branch,) = (each for each in inputs if each != stream)
         numbers = trace.region(origin, branch).numbers
         cores = tuple(_core(trace, each) for each in numbers if trace.producers[each].name in _SOFTMAX)
         reads_memory = trace.targets in trace.dependent[branch] and any(
             trace.targets not in trace.dependent[each] for core in cores for each in (core.queries, core.keys)
         )
-        found.append(Residual(origin, branch, number, cores, reads_memory))
+        found.append(Residual(origin, branch, number, factor, cores, reads_memory))
     return found
+
+
+def _unscaled(trace: Trace, number: int) -> Iterator[tuple[int, float]]:
+    """Return the origin of a value, and that of what a number multiplies to make it."""
+    origin = same_as(trace, number)
+    yield origin, 1.0
+    operation = trace.producers[origin]
+    if operation.name in ("mul", "div"):
+        place = max(operation.inputs, key=lambda each: operation.arguments[each].numel(), default=0)
+        other = operation.arguments[1 - place]
+        if not isinstance(other, Tensor) or other.numel() == 1:
+            yield same_as(trace, operation.inputs[place]), float(other) ** (1 if operation.name == "mul" else -1)
 
 
 def _core(trace: Trace, probabilities: int) -> Core:
@@ -160,8 +178,12 @@ def _back_to_product(trace: Trace, scores: int) -> tuple[int, int]:
     waiting = [scores]
     while waiting:
         operation = trace.producers[waiting.pop(0)]
-        if operation.name in _PRODUCTS and len(operation.inputs) >= 2:
+        if operation.name in (*_PRODUCTS, "addmm") and len(operation.inputs) >= 2:
             first, last = list(operation.inputs.values())[-2:]
+            if not trace.dependent[last]:
+                raise NotReadError(
+                    "a softmax reads a dense layer's outputs, as mixtures of experts and talking heads have"
+                )
             return first, last
         waiting += [each for each in operation.inputs.values() if trace.values[each].is_floating_point()]
     raise NotReadError("the scores of an attention are no product of queries and keys")
