@@ -1,12 +1,16 @@
 """What accompanies bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from export.architecture import ModelConfig
-from export.importers.assembly import assemble
+from export.architecture.stored import Array
+from export.importers.assembly import assemble, limit_problems
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -33,14 +37,10 @@ def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
     """Read the files that `options` name; every problem is added to `problems`."""
     problems += _language_problems(options)
     settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
-    words = settings.tokenizer if settings is not None else None
-    source = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words), problems)
-    target = source
-    if options.target_tokenizer is not None:
-        words = (settings.target_tokenizer if settings is not None else None) or words
-        target = _read(
-            "--target-tokenizer", options.target_tokenizer, lambda given: read_vocabulary(given, words), problems
-        )
+    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer) if settings else (None, None)
+    source = target = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words[0]), problems)
+    if (path := options.target_tokenizer) is not None:
+        target = _read("--target-tokenizer", path, lambda given: read_vocabulary(given, words[1]), problems)
     if settings is not None and target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
@@ -55,7 +55,7 @@ def finish(
     problems: list[str],
     notes: tuple[str, ...] = (),
 ) -> ImportedCheckpoint:
-    """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`.
+    """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`, or in memory.
 
     `None` is what could not be read, for a reason that is among `problems`. All of these, and how weights, vocabularies
     and settings don't fit `config`, are in the `CheckpointError`. `notes` are for whoever converts it.
@@ -66,7 +66,7 @@ def finish(
         if source is not None and target is not None:
             problems += _vocabulary_problems(settings, config, source, target)
     model = None if config is None or weights is None else assemble(config, weights, problems)
-    if problems or file is None or settings is None or source is None or target is None or model is None:
+    if problems or settings is None or source is None or target is None or model is None:
         raise CheckpointError(path, problems)
     spec, tokenizer_files = _tokenizer(settings, model.config, source, target)
     return ImportedCheckpoint(
@@ -79,7 +79,7 @@ def finish(
             settings.max_source_tokens or model.config.max_source_positions,
             settings.max_output_tokens or model.config.max_target_positions,
         ),
-        checkpoint_sha256=file_sha256(file),
+        checkpoint_sha256=_sha256(model.weights) if file is None else file_sha256(file),
         suppressed_ids=_suppressed_ids(settings, model.config),
         generation=GenerationDefaults(settings.beam_size, settings.length_penalty),
         family="pytorch",
@@ -88,14 +88,22 @@ def finish(
     )
 
 
-def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: list[str]) -> T | None:
-    if path is None:
+def _read(flag: str, given: Path | Mapping[str, Any] | None, read: Callable[[Any], T], problems: list[str]) -> T | None:
+    if given is None:
         problems.append(f"{flag} is missing, which a state dict needs beside it")
         return None
-    if not path.is_file():
-        problems.append(f"{flag} {path} is not a file")
+    if isinstance(given, Path) and not given.is_file():
+        problems.append(f"{flag} {given} is not a file")
         return None
-    return read_part(f"{flag} {path.name}", lambda: read(path), problems)
+    return read_part(f"{flag} {given.name}" if isinstance(given, Path) else flag, lambda: read(given), problems)
+
+
+def _sha256(weights: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(value).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _language_problems(options: ImportOptions) -> Iterator[str]:
@@ -107,23 +115,18 @@ def _language_problems(options: ImportOptions) -> Iterator[str]:
 
 
 def _settings_problems(settings: Settings, config: ModelConfig) -> Iterator[str]:
-    source_size, target_size = config.source_vocabulary_size, config.target_vocabulary_size
-    named = [("source_prefix_ids", index, source_size) for index in settings.source_prefix_ids]
-    named += [("suppressed_ids", index, target_size) for index in settings.suppressed_ids or ()]
-    named += [("source_eos_id", index, source_size) for index in (settings.source_eos_id,) if index is not None]
-    if settings.source_pad_id is not None:
-        named += [("source_pad_id", settings.source_pad_id, source_size)]
-        named += [("pad_id", _target_pad_id(settings, config), target_size)]
-    for name, index, size in named:
-        if index >= size:
-            yield f"--config: {name} {index} is outside the vocabulary of {size}"
-    limits = (
-        ("max_source_tokens", settings.max_source_tokens, config.max_source_positions),
-        ("max_output_tokens", settings.max_output_tokens, config.max_target_positions),
-    )
-    for name, limit, num_positions in limits:
-        if limit is not None and limit > num_positions:
-            yield f"--config: {name} is {limit}, the model has {num_positions} positions"
+    of_source, of_target = config.source_vocabulary_size, config.target_vocabulary_size
+    ids: dict[str, tuple[Iterable[int | None], int]] = {
+        "source_prefix_ids": (settings.source_prefix_ids, of_source),
+        "source_eos_id": ([settings.source_eos_id], of_source),
+        "source_pad_id": ([settings.source_pad_id], of_source),
+        "pad_id": ([_target_pad_id(settings, config)], of_target),
+        "suppressed_ids": (settings.suppressed_ids or (), of_target),
+    }
+    for name, (given, size) in ids.items():
+        outside = [index for index in given if index is not None and index >= size]
+        yield from (f"--config: {name} {index} is outside the vocabulary of {size}" for index in outside)
+    yield from (f"--config: {problem}" for problem in limit_problems(settings, config))
 
 
 def _vocabulary_problems(
@@ -131,25 +134,21 @@ def _vocabulary_problems(
 ) -> Iterator[str]:
     if source.kind != target.kind:
         yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
-    pad_id = _target_pad_id(settings, config)
-    ids = {"pad_id": pad_id if settings.source_pad_id is None else settings.source_pad_id}
-    if settings.source_eos_id is not None:
-        ids["eos_id"] = settings.source_eos_id
+    ids = {"pad_id": _target_pad_id(settings, config), "eos_id": config.eos_id, "unk_id": config.unk_id}
+    said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}
+    of_source = {"pad_id": ids["pad_id"]} | {name: index for name, index in said.items() if index is not None}
     size = config.source_vocabulary_size
-    for problem in misfits(source, size, ids, settings.source_prefix_ids, "source"):
+    for problem in misfits(source, size, of_source, settings.source_prefix_ids, "source"):
         yield f"--tokenizer: {problem}"
-    ids = {"pad_id": pad_id, "eos_id": config.eos_id, "unk_id": config.unk_id}
-    others = [config.decoder_start_id]
-    for problem in misfits(target, config.target_vocabulary_size, ids, others, "target"):
+    for problem in misfits(target, config.target_vocabulary_size, ids, [config.decoder_start_id], "target"):
         yield f"--target-tokenizer: {problem}"
 
 
 def _tokenizer(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
-    files = {f"tokenizer{source.suffix}": source.file}
-    if target is not source:
-        files = {f"source{source.suffix}": source.file, f"target{target.suffix}": target.file}
+    sides = {"tokenizer": source} if target is source else {"source": source, "target": target}
+    files = {f"{name}{side.suffix}": side.file for name, side in sides.items()}
     names = list(files)
     spec = TokenizerSpec(
         kind=source.kind,
