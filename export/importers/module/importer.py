@@ -12,11 +12,13 @@ from export.importers.module.structure import NotReadError
 from export.importers.module.trace import Trace
 from export.importers.state_dict.finish import Companions
 
-_LENGTHS = ((1, 1), (5, 17), (30, 25), (512, 512))  # of sources and targets that both are compared on
+# Rows, and the lengths of sources and targets that both are compared on: the longest show windows of attention.
+_COMPARED = ((3, 1, 1), (3, 5, 17), (3, 30, 25), (1, 512, 512))
 _TOLERANCE = 1e-3  # of the logarithm of a probability
 _NUM_POSITIONS = 512  # unless --config asks for more
 
 
+@torch.no_grad()
 def read_module(author: Author, companions: Companions) -> StoredModel:
     """Return the model that a module computes; raise `ValueError` with what it has that ours have not."""
     settings, source, target = companions.settings, companions.source, companions.target
@@ -46,10 +48,14 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
     model = read(trace, ids, most)
     own = Transformer.of(model)
     limits = model.config.max_source_positions, model.config.max_target_positions
-    for lengths in _LENGTHS:
-        given = rows(min(3, 90 // lengths[0]) or 1, (min(lengths[0], limits[0]), min(lengths[1], limits[1])))
-        with torch.no_grad():
-            expected, found = (logits(*given).log_softmax(-1) for logits in (author.logits, own))
+    for num_rows, *lengths in _COMPARED:
+        given = rows(num_rows, (min(lengths[0], limits[0]), min(lengths[1], limits[1])))
+        try:
+            expected = author.logits(*given)
+        except NotReadError as error:
+            hint = "or say max_source_positions and max_target_positions in config.json"
+            raise NotReadError(f"{error}, {hint}") from error
+        expected, found = (logits.log_softmax(-1) for logits in (expected, own(*given)))
         difference = float((expected - found).abs().max())
         if not difference <= _TOLERANCE:
             shown = f"for sources of {given[0].shape[1]} tokens and targets of {given[1].shape[1]}"

@@ -29,7 +29,11 @@ def find_projection(probe: Probe, first: int, last: int, size: int, what: str) -
     """Return how the heads (B, L, H, D) of `size` D in the value `last` are made of vectors (B, L, d) in `first`."""
     if probe.is_affine(first, last):
         return Projection(probe.affine(first, last))
-    cuts = [cut for cut in probe.trace.region(first, last).cuts[1:] if probe.has_layout(cut)]
+    cuts = [
+        cut
+        for cut in probe.trace.region(first, last).cuts[1:]
+        if probe.has_layout(cut) and not probe.trace.values[cut].is_complex()
+    ]
     dense = max((cut for cut in cuts if probe.is_affine(first, cut)), default=None)
     if dense is None:
         raise NotReadError(

@@ -217,8 +217,8 @@ def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
         given = {core.queries: torch.full_like(queries, value), core.keys: torch.ones_like(keys)}
         found = probe.trace.run(given, core.scores).float().movedim(core.axis, -1)
         tokens = -2 if found.shape[-2] % length == 0 else found.shape.index(length)
-        by_token: Tensor = found.movedim(tokens, -2).unflatten(-2, (-1, length))
-        return by_token
+        each_head: Tensor = found.movedim(tokens, -2).unflatten(-2, (-1, length))
+        return each_head
 
     added, once, twice = (scores(value) for value in (0.0, 1.0, 2.0))
     reads = added > _MASKED
@@ -234,7 +234,7 @@ def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
         (not torch.allclose(first, second, rtol=1e-3), "capped, or otherwise no multiples of products"),
         (
             not torch.allclose(first, first.median(), rtol=1e-3),
-            "multiplied by more than one number, such as one for each head",
+            "multiplied by more than one number, as by one per head",
         ),
         (bool(added[reads].abs().max() > _TOLERANCE), f"increased by {_added(added, reads)}"),
     ):
@@ -249,9 +249,7 @@ def _added(added: Tensor, reads: Tensor) -> str:
     if not torch.allclose(added[..., 1:, 1:].tril(), added[..., :-1, :-1].tril(), atol=_TOLERANCE):
         return "biases that don't only depend on distance, such as Shaw's"
     is_linear = torch.allclose(added[..., 3:, 0] + added[..., 3:, 2], 2.0 * added[..., 3:, 1], atol=_TOLERANCE)
-    return (
-        "biases by distance, linear ones (ALiBi)" if is_linear else "biases by distance (relative positions, as T5's)"
-    )
+    return f"biases by distance ({'linear ones, ALiBi' if is_linear else 'relative positions, such as T5'})"
 
 
 def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, place: str) -> None:
