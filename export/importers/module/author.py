@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from export.importers.imported import Row
 from export.importers.module.structure import NotReadError
+from export.importers.weight_files import without_wrappers
 from export.stages import progress
 
 _LOGITS = "logits"
@@ -38,6 +39,10 @@ class Author:
         if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
             shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             raise NotReadError(f"the model called {how} returns {shown}, expected (rows, tokens, vocabulary); {advice}")
+        if found.isnan().any():
+            raise NotReadError(
+                f"the model called {how} returns NaN; check its weights, and that no mask hides all tokens"
+            )
         return found.float()
 
 
@@ -62,10 +67,12 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
             raise NotReadError(f"{like} can't build the model ({_line(error)})") from error
     if not isinstance(module, nn.Module):
         raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module")
+    own = without_wrappers({name: name for name in module.state_dict()})  # as the file's names are
     try:
-        module.load_state_dict(weights)
+        module.load_state_dict({own.get(name, name): value for name, value in weights.items()})
     except RuntimeError as error:
         raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
+    module = getattr(module, "_orig_mod", module)  # what `torch.compile` has wrapped
     return Author(module.float().eval(), getattr(code, _LOGITS, _call))
 
 

@@ -38,12 +38,15 @@ CHOICES: dict[str, dict[str, Any]] = {
         "positions.rotary_pairs": "halves",
         "attention_bias": False,
     },
+    "half rotary": {"norm": "pre", "positions.rotary_size": 4, "positions.base": 1e4, "d_head": 8},
+    "alpha": LEARNED | {"norm": "post", "final_norm": False},
     "scalar norms": LEARNED | {"norm": "pre", "layer_norm": "scalar", "activation": "gelu"},
 }
 
 
 def read(module: nn.Module) -> StoredModel:
     ids = {name: SAID[name] for name in ("pad_id", "unk_id", "decoder_start_id", "eos_id")}
+    ids |= {"max_source_positions": LONGEST, "max_target_positions": LONGEST}
     source, target = (Vocabulary("tokenizers", ".json", size, {}, Path()) for size in (SOURCE_SIZE, TARGET_SIZE))
     companions = Companions(ImportOptions(), Settings(ids, source_eos_id=3), source, target)
     return read_module(Author(module, lambda model, *rows: model(*rows)), companions)
