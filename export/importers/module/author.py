@@ -66,6 +66,10 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
+    for name, own in module.state_dict(keep_vars=True).items():
+        given = weights.get(name)
+        if given is not None and own.dtype == given.dtype and torch.equal(own, given):
+            own.data = given  # mapped from the file, instead of a second copy in memory
     return Author(module.float().eval(), getattr(code, _LOGITS, _call))
 
 

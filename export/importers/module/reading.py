@@ -18,6 +18,7 @@ from export.importers.module.probing import BATCH, NUM_TARGET, Affine, Norm, Pro
 from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
+from export.stages import progress
 
 _MASKED = -1e4  # what masks add to scores is below it
 _TOLERANCE = 1e-4
@@ -79,7 +80,7 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
 
 def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
     kinds = SUBLAYERS[stack.name]
-    for index, residual in enumerate(stack.residuals):
+    for index, residual in enumerate(progress(stack.residuals, f"read the {stack.name}")):
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
         start, dense = _norms_around(reading, residual, f"{name}_residual", place)
@@ -124,7 +125,9 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
             raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
-        start, reading.norms[names.pop(0)] = fitting[-1]
+        # Two norms in a row without gains are nearly one, of a far smaller epsilon.
+        least = max(norm.epsilon for _, norm in fitting) / 2
+        start, reading.norms[names.pop(0)] = [each for each in fitting if each[1].epsilon >= least][-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
 
