@@ -76,7 +76,8 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
 def copied_author(module: nn.Module, logits: Call | None) -> Author:
     """Return a copy of a module, in float32 on the CPU, which shares the memory of weights that are so already."""
     tensors = dict[int, Tensor]()
-    for each in (*module.parameters(), *module.buffers()):
+    kept = (value for each in module.modules() for value in vars(each).values() if isinstance(value, Tensor))
+    for each in (*module.parameters(), *module.buffers(), *kept):  # such as scales, or the attention of the last step
         value = each.detach().to("cpu", torch.float32 if each.is_floating_point() else each.dtype)
         tensors[id(each)] = nn.Parameter(value, requires_grad=False) if isinstance(each, nn.Parameter) else value
     try:

@@ -37,12 +37,13 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"tokenizer": source, "target_tokenizer": target, "config": SAID, **languages}
 
 
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor", "ignore:Support for mismatched")
 def test_a_module_becomes_what_the_command_makes_of_its_file(
     said: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It may be in training, half of it frozen, and called otherwise; it stays as it was."""
+    """It may be in training, half of it frozen, hold what it computed, and be called otherwise; it stays as it was."""
     module = randomized(MODELS["torch post"]()).train()
+    module.last = module(torch.ones(1, 2, dtype=torch.long), torch.ones(1, 3, dtype=torch.long))
     module.get_submodule("transformer.encoder").eval().requires_grad_(False)
     before, modes = copy.deepcopy(module.state_dict()), [each.training for each in module.modules()]
     learns = [each.requires_grad for each in module.parameters()]
