@@ -8,21 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
 PAGE = (REPOSITORY / "docs/your-transformer.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with the files that the page's blocks of Python begin or go on with."""
-    for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL):
-        with (tmp_path / name).open("a", encoding="utf-8") as file:
-            file.write(code)
-    return tmp_path
 
 
 def run(folder: Path, *command: str) -> str:
@@ -41,22 +30,25 @@ def run(folder: Path, *command: str) -> str:
     return ended.stdout
 
 
-def test_from_a_training_loop_to_a_call(folder: Path) -> None:
-    said = run(folder, "python", "train.py")
+def test_from_a_training_loop_to_a_call(tmp_path: Path) -> None:
+    for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL):
+        with (tmp_path / name).open("a", encoding="utf-8") as file:  # which a block begins or goes on with
+            file.write(code)
+    said = run(tmp_path, "python", "train.py")
     for precision in ("the service's engine gives the same tokens", "int8 against float on"):
         assert precision in said
     assert "warning" not in said
     (config,) = re.findall(r"^config = (.*)$", PAGE, re.MULTILINE)
-    (folder / "config.json").write_text(json.dumps(ast.literal_eval(config)), encoding="utf-8")
+    (tmp_path / "config.json").write_text(json.dumps(ast.literal_eval(config)), encoding="utf-8")
     (command,) = re.findall(r"^python -m export convert .*?\n```", PAGE, re.DOTALL | re.MULTILINE)
-    run(folder, *shlex.split(command.removesuffix("```").replace("\\\n", "")))
+    run(tmp_path, *shlex.split(command.removesuffix("```").replace("\\\n", "")))
     by_module, by_file = (
-        json.loads((folder / "models/en-de" / version / "manifest.json").read_text("utf-8"))["checksums"]
+        json.loads((tmp_path / "models/en-de" / version / "manifest.json").read_text("utf-8"))["checksums"]
         for version in ("2", "3")
     )
     assert by_module == by_file
     assert "\npython -m service serve --models models\n" in PAGE
-    call = folder / "call.py"
-    with ServerProcess(folder / "models") as server:
+    call = tmp_path / "call.py"
+    with ServerProcess(tmp_path / "models") as server:
         call.write_text(call.read_text("utf-8").replace("127.0.0.1:50051", server.address), encoding="utf-8")
-        assert run(folder, "python", "call.py") == "heute kaufe ich zwei Bücher\n"
+        assert run(tmp_path, "python", "call.py") == "heute kaufe ich zwei Bücher\n"

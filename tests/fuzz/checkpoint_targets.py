@@ -62,7 +62,7 @@ def _notebook(path: Path) -> Sample:
     path.mkdir()
     tokenizers = notebooks.train_json_tokenizers(path)
     written = notebooks.make(Choices(lambda: Attention002(16, 2))).write(path, tokenizers)
-    assert written.options.config is not None
+    assert isinstance(written.options.config, Path)
     return Sample(written.path, "pytorch", written.options, (written.path, written.options.config, *tokenizers))
 
 

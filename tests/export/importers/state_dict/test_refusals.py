@@ -48,7 +48,7 @@ def refused(path: Path, given: dict[str, Any]) -> str:
 
 
 def said_otherwise(notebook: Notebook, **changes: Any) -> str:
-    assert notebook.options.config is not None
+    assert isinstance(notebook.options.config, Path)
     document = {name: value for name, value in (notebook.said | changes).items() if value != "left out"}
     notebook.options.config.write_text(json.dumps(document), encoding="utf-8")
     return refused(notebook.path, arguments(notebook))
@@ -68,7 +68,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
     weights["decoder.decoder_list.0.cross_attention.w_key.weight"] = torch.zeros(16, 4)
     weights["source_embedding.embeddings.weight"][5, 3] = torch.nan
     torch.save(weights, notebook.path)
-    assert notebook.options.config is not None
+    assert isinstance(notebook.options.config, Path)
     document = notebook.said | {"rotary": True, "attention": "sparse", "activation": "swish", "max_output_tokens": 900}
     del document["source_eos_id"]
     notebook.options.config.write_text(json.dumps(document), encoding="utf-8")
