@@ -67,11 +67,16 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
             raise NotReadError(f"{like} can't build the model ({_line(error)})") from error
     if not isinstance(module, nn.Module):
         raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module")
-    own = without_wrappers({name: name for name in module.state_dict()})  # as the file's names are
+    own = without_wrappers(module.state_dict(keep_vars=True))  # as the file's names are
+    names = without_wrappers({name: name for name in module.state_dict()})
     try:
-        module.load_state_dict({own.get(name, name): value for name, value in weights.items()})
+        module.load_state_dict({names.get(name, name): value for name, value in weights.items()})
     except RuntimeError as error:
         raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
+    for name, tensor in own.items():
+        given = weights.get(name)
+        if given is not None and tensor.dtype == given.dtype and torch.equal(tensor, given):
+            tensor.data = given  # mapped from the file, instead of a second copy in memory
     module = getattr(module, "_orig_mod", module)  # what `torch.compile` has wrapped
     return Author(module.float().eval(), getattr(code, _LOGITS, _call))
 
@@ -79,7 +84,8 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
 def copied_author(module: nn.Module, logits: Call | None) -> Author:
     """Return a copy of a module, in float32 on the CPU, which shares the memory of weights that are so already."""
     tensors = dict[int, Tensor]()
-    for each in (*module.parameters(), *module.buffers()):
+    kept = (value for each in module.modules() for value in vars(each).values() if isinstance(value, Tensor))
+    for each in (*module.parameters(), *module.buffers(), *kept):  # such as scales, or the attention of the last step
         value = each.detach().to("cpu", torch.float32 if each.is_floating_point() else each.dtype)
         tensors[id(each)] = nn.Parameter(value, requires_grad=False) if isinstance(each, nn.Parameter) else value
     try:

@@ -21,6 +21,7 @@ from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
 from export.importers.state_dict.foldings import Heads, grouped
+from export.stages import progress
 
 _MASKED = -1e4  # what masks add to scores is below it
 _TOLERANCE = 1e-4
@@ -82,7 +83,7 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
 
 def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
     kinds = SUBLAYERS[stack.name]
-    for index, residual in enumerate(stack.residuals):
+    for index, residual in enumerate(progress(stack.residuals, f"read the {stack.name}")):
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
         start, dense = _norms_around(reading, residual, f"{name}_residual", place)

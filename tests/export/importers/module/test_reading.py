@@ -79,3 +79,14 @@ def test_logits_and_choices(name: str) -> None:
     with torch.no_grad():
         next(each for each in module.parameters() if each.dim() > 1).mul_(1.01)
     assert difference(module, own) > 1e-4, "a control: a changed weight is seen"
+
+
+def test_two_norms_in_a_row_that_nothing_has_trained() -> None:
+    """The layer's and the stack's: without gains, both together are nearly one norm."""
+    module = randomized(MODELS["torch post"]())
+    for each in module.modules():
+        if isinstance(each, nn.LayerNorm):
+            each.reset_parameters()
+    stored = read(module)
+    assert (stored.config.final_norm, stored.config.layer_norm_epsilon) == (True, 1e-5)
+    assert difference(module, Transformer.of(stored)) < 1e-5
