@@ -65,7 +65,7 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
     Raise `NotReadError` with the part that is none of ours.
     """
     reading = _Reading(Probe(trace))
-    stacks = find_stacks(trace)
+    stacks = find_stacks(reading.probe)
     tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]
     for stack in stacks:
         _stack(reading, stack, stacks[0].output)
@@ -124,7 +124,9 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
             raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
-        start, reading.norms[names.pop(0)] = fitting[-1]
+        # Two norms of unit gains are one, but for its epsilon.
+        of_first = [each for each in fitting if math.isclose(each[1].epsilon, fitting[0][1].epsilon, rel_tol=0.1)]
+        start, reading.norms[names.pop(0)] = of_first[-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
 
