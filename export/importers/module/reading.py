@@ -65,7 +65,7 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
     Raise `NotReadError` with the part that is none of ours.
     """
     reading = _Reading(Probe(trace))
-    stacks = find_stacks(reading.probe)
+    stacks = find_stacks(trace)
     tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]
     for stack in stacks:
         _stack(reading, stack, stacks[0].output)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from export.importers.module.probing import Probe
 from export.importers.module.trace import Trace
 
 SUBLAYERS = {  # of each layer, in our names
@@ -59,17 +58,12 @@ class Stack:
         return f"{self.name} layer {layer}'s {called}{' layer' if called == 'feed-forward' else ''}"
 
 
-def find_stacks(probe: Probe) -> tuple[Stack, Stack]:
+def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
     """Return encoder and decoder; raise `NotReadError` if the module has no such structure."""
-    trace = probe.trace
     source, target = (_embedded(trace, side) for side in ("source", "target"))
     logits = _before_softmax(trace, trace.logits)
     cuts = trace.region(source, logits).cuts
     memory = max((cut for cut in cuts if trace.targets not in trace.dependent[cut]), default=source)
-    # A single decoder layer may project keys and values together: the memory is what they are projected from.
-    narrower = [cut for cut in cuts if cut < memory and probe.has_layout(cut) and probe.width(cut) < probe.width(memory)]
-    if narrower and probe.is_affine(narrower[-1], memory):
-        memory = narrower[-1]
     encoder = Stack("encoder", source, _residuals(trace, source, memory), memory)
     decoder = Stack("decoder", target, _residuals(trace, target, logits), logits)
     for stack, kinds in ((encoder, ("self", "feed")), (decoder, ("self", "cross", "feed"))):
