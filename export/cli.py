@@ -2,7 +2,6 @@
 
 import json
 import sys
-import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -124,7 +123,6 @@ def convert(
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used; with --all, of
     the first that failed.
     """
-    warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
     origin, name_at_hub = found_here(checkpoint, _say)
     base_folder = None if base is None else found_here(base, _say)[0]
     from export.changed_checkpoint import Changes

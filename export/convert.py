@@ -2,9 +2,11 @@
 
 import dataclasses
 import shutil
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
 from export.changed_checkpoint import NO_CHANGES, Changes, changed
@@ -26,41 +28,53 @@ from service.bundle.manifest_parts import Graphs, ModelShape
 from service.engine.runtime.kernels import find_kernels
 from service.text.tokenizers import load_tokenizer
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 def convert(
-    source: Path,
-    destination: Path,
+    source: "str | Path | nn.Module | Mapping[str, Tensor]",
+    destination: str | Path,
     kind: str | None = None,
     name: str | None = None,
     precision: str = "float32",
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = print,
     options: ImportOptions = NOTHING_SAID,
     check: Path | None = None,
     changes: Changes = NO_CHANGES,
     *,
     force: bool = False,
     is_prose: bool = True,
+    **said: Any,
 ) -> Manifest:
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
+
+    `source` is a path, or a module or its state dict in memory, which stay as they are. `options` may also be `said` by
+    the names of its fields, such as `tokenizer="english.model"`. `kind` and `changes` are for paths.
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
     CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
     one: texts in the first language pair, which replace the golden ones if the model reads no English. With `force`, it
     may replace a bundle. Without `is_prose`, servers neither cut nor search texts, nor mend translations.
     """
+    destination, options = Path(destination), dataclasses.replace(options, **said)
     check_destination(destination, force=force)
-    if destination.resolve().is_relative_to(source.resolve()):
-        raise BundleError(f"{destination} is inside of {source}; choose another --output.")
-    with changed(source, changes) as (folder, done):
-        return write_bundle(
-            lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done, is_prose=is_prose),
-            destination,
-            name=name,
-            precision=precision,
-            say=say,
-            check=check,
-            force=force,
-        )
+    write = partial(write_bundle, name=name, precision=precision, say=say, check=check, force=force)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
+        if not isinstance(source, str | Path):
+            from export.importers.state_dict.importer import import_in_memory  # needs torch
+
+            load = partial(import_in_memory, source, options)
+            return write(lambda: dataclasses.replace(load(), is_prose=is_prose), destination)
+        source = Path(source)
+        if destination.resolve().is_relative_to(source.resolve()):
+            raise BundleError(f"{destination} is inside of {source}; choose another --output.")
+        with changed(source, changes) as (folder, done):
+            return write(
+                lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done, is_prose=is_prose),
+                destination,
+            )
 
 
 def write_bundle(

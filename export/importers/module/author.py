@@ -1,6 +1,7 @@
 """The author's own module: built by a function that the user names, called with ids, and asked for translations."""
 
 import contextlib
+import copy
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from export.importers.module.structure import NotReadError
 from export.stages import progress
 
 _LOGITS = "logits"
+Call = Callable[[nn.Module, Tensor, Tensor], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Author:
     """A module with its weights, and how it is called: (B, S), (B, T) int64 -> (B, T, V), of rows without padding."""
 
     module: nn.Module
-    call: Callable[[nn.Module, Tensor, Tensor], Any]
+    call: Call
 
     def logits(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """Return the logits, or their log-softmax, of the token after each target position."""
@@ -64,7 +66,24 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
-    return Author(module.float().eval(), getattr(code, _LOGITS, lambda model, *ids: model(*ids)))
+    return Author(module.float().eval(), getattr(code, _LOGITS, _call))
+
+
+def copied_author(module: nn.Module, logits: Call | None) -> Author:
+    """Return a copy of a module, in float32 on the CPU, which shares the memory of weights that are so already."""
+    tensors = dict[int, Tensor]()
+    for each in (*module.parameters(), *module.buffers()):
+        value = each.detach().to("cpu", torch.float32 if each.is_floating_point() else each.dtype)
+        tensors[id(each)] = nn.Parameter(value, requires_grad=False) if isinstance(each, nn.Parameter) else value
+    try:
+        copied = copy.deepcopy(module, tensors)
+    except Exception as error:  # whatever the author's attributes raise
+        raise NotReadError(f"it can't be copied ({_line(error)})") from error
+    return Author(copied.eval(), logits or _call)
+
+
+def _call(module: nn.Module, *ids: Tensor) -> Any:
+    return module(*ids)
 
 
 def _line(error: BaseException) -> str:

@@ -32,7 +32,11 @@ def find_state_dict(path: Path) -> Path:
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
     """Return name -> tensor, without the names of wrappers. No code in the file is run."""
-    document = _load(path)
+    return named_tensors(_load(path))
+
+
+def named_tensors(document: Any) -> dict[str, Tensor]:
+    """Return the tensors of what a training loop saved, without the names of wrappers."""
     if isinstance(document, dict):
         document = next((document[name] for name in WRAPPERS if isinstance(document.get(name), dict)), document)
     if not isinstance(document, dict) or not document:

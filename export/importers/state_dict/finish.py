@@ -1,11 +1,15 @@
 """What accompanies bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from export.architecture import ModelConfig
+from export.architecture.stored import Array
 from export.importers.assembly import assemble
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.options import ImportOptions
@@ -55,7 +59,7 @@ def finish(
     problems: list[str],
     notes: tuple[str, ...] = (),
 ) -> ImportedCheckpoint:
-    """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`.
+    """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`, or in memory.
 
     `None` is what could not be read, for a reason that is among `problems`. All of these, and how weights, vocabularies
     and settings don't fit `config`, are in the `CheckpointError`. `notes` are for whoever converts it.
@@ -66,7 +70,7 @@ def finish(
         if source is not None and target is not None:
             problems += _vocabulary_problems(settings, config, source, target)
     model = None if config is None or weights is None else assemble(config, weights, problems)
-    if problems or file is None or settings is None or source is None or target is None or model is None:
+    if problems or settings is None or source is None or target is None or model is None:
         raise CheckpointError(path, problems)
     spec, tokenizer_files = _tokenizer(settings, model.config, source, target)
     return ImportedCheckpoint(
@@ -79,7 +83,7 @@ def finish(
             settings.max_source_tokens or model.config.max_source_positions,
             settings.max_output_tokens or model.config.max_target_positions,
         ),
-        checkpoint_sha256=file_sha256(file),
+        checkpoint_sha256=_sha256(model.weights) if file is None else file_sha256(file),
         suppressed_ids=_suppressed_ids(settings, model.config),
         generation=GenerationDefaults(settings.beam_size, settings.length_penalty),
         family="pytorch",
@@ -88,14 +92,22 @@ def finish(
     )
 
 
-def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: list[str]) -> T | None:
-    if path is None:
+def _read(flag: str, given: Path | Mapping[str, Any] | None, read: Callable[[Any], T], problems: list[str]) -> T | None:
+    if given is None:
         problems.append(f"{flag} is missing, which a state dict needs beside it")
         return None
-    if not path.is_file():
-        problems.append(f"{flag} {path} is not a file")
+    if isinstance(given, Path) and not given.is_file():
+        problems.append(f"{flag} {given} is not a file")
         return None
-    return read_part(f"{flag} {path.name}", lambda: read(path), problems)
+    return read_part(f"{flag} {given.name}" if isinstance(given, Path) else flag, lambda: read(given), problems)
+
+
+def _sha256(weights: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(value).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _language_problems(options: ImportOptions) -> Iterator[str]:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from export.importers.imported import ImportedCheckpoint
-from export.importers.module.author import AuthorReference, load_author
+from export.importers.module.author import Author, AuthorReference, copied_author, load_author
 from export.importers.module.importer import read_module
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.importers.state_dict.file import find_state_dict, read_state_dict
+from export.importers.state_dict.file import find_state_dict, named_tensors, read_state_dict
 from export.importers.state_dict.finish import Companions, finish, read_companions
 from export.importers.state_dict.layout import choose_layout, read_layout, shipped
 from export.importers.state_dict.model import Built, build_model
@@ -28,9 +28,30 @@ def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     file = read_part(path.name, lambda: find_state_dict(path), problems)
     tensors = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
     companions = read_companions(options, problems)
-    if options.like:
-        return _by_module(path, file, tensors, companions, problems)
-    named = options.names
+    if not options.like:
+        return _by_names(path, file, tensors, companions, problems)
+    author = None
+    if tensors is not None and not problems:
+        author = read_part("--like", lambda: load_author(options.like, tensors), problems)
+    return _by_module(path, file, author, companions, problems)
+
+
+def import_in_memory(given: nn.Module | Mapping[str, Tensor], options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a module, or a state dict by its names."""
+    is_module = isinstance(given, nn.Module)
+    problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--logits" if is_module else "--names")
+    companions = read_companions(options, problems)
+    if isinstance(given, nn.Module):
+        author = read_part("the module", partial(copied_author, given, options.logits), problems)
+        return _by_module(Path(type(given).__name__), None, author, companions, problems)
+    tensors = read_part("the state dict", lambda: named_tensors(given), problems)
+    return _by_names(Path("model"), None, tensors, companions, problems)
+
+
+def _by_names(
+    path: Path, file: Path | None, tensors: Mapping[str, Tensor] | None, companions: Companions, problems: list[str]
+) -> ImportedCheckpoint:
+    named = companions.options.names
     layouts = shipped() if named is None else read_part(f"--names {named.name}", lambda: [read_layout(named)], problems)
     built = Built()
     if tensors is not None and layouts:
@@ -41,13 +62,11 @@ def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
 
 
 def _by_module(
-    path: Path, file: Path | None, tensors: Mapping[str, Tensor] | None, companions: Companions, problems: list[str]
+    path: Path, file: Path | None, author: Author | None, companions: Companions, problems: list[str]
 ) -> ImportedCheckpoint:
-    author = model = None
-    if tensors is not None and not problems:
-        author = read_part("--like", lambda: load_author(companions.options.like, tensors), problems)
-    if author is not None:
-        model = read_part("--like", partial(read_module, author, companions), problems)
+    model = None
+    if author is not None and not problems:
+        model = read_part("the module", partial(read_module, author, companions), problems)
     if author is None or model is None:
         return finish(path, file, companions, None, None, problems)
     checkpoint = finish(path, file, companions, model.config, model.weights, problems)

@@ -87,16 +87,16 @@ class Settings:
         return dataclasses.replace(self, model=model)
 
 
-def read_settings(path: Path, problems: list[str]) -> Settings:
-    """Read it and check everything but the values of `ModelConfig`'s keys.
+def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Settings:
+    """Read it, or its content, and check everything but the values of `ModelConfig`'s keys.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
     """
-    document = read_json(path)
+    file, document = (given.name, read_json(given)) if isinstance(given, Path) else ("config", given)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
-    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - known)]
-    problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]
+    problems += [f"{file}: {name} is unknown" for name in sorted(document.keys() - known)]
+    problems += [f"{file}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
     for name, (is_usable, expected) in _CHECKS.items():
         if name not in document:
@@ -104,8 +104,8 @@ def read_settings(path: Path, problems: list[str]) -> Settings:
         if is_usable(value := document[name]):
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
-            problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
+            problems.append(f"{file}: {name} is {value!r}, expected {expected}")
     for name in _TOKENIZERS:
         if name in document:
-            chosen[name] = read_part(f"{path.name}: {name}", partial(read_options, document[name]), problems)
+            chosen[name] = read_part(f"{file}: {name}", partial(read_options, document[name]), problems)
     return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)
