@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -14,9 +15,11 @@ from torch import Tensor, nn
 
 from export.importers.imported import Row
 from export.importers.module.structure import NotReadError
+from export.importers.weight_files import without_wrappers
 from export.stages import progress
 
 _LOGITS = "logits"
+_NAMED = 3  # of many weights
 Call = Callable[[nn.Module, Tensor, Tensor], Any]
 
 
@@ -34,6 +37,8 @@ class Author:
         try:
             found = self.call(self.module, source_ids, target_ids)
         except Exception as error:  # whatever the author's code raises
+            if isinstance(error, IndexError):  # of an embedding
+                advice = "if the tokenizers have more tokens than the model, or are swapped, give its own"
             raise NotReadError(f"the model can't be called {how} ({_line(error)}); {advice}") from error
         if not isinstance(found, Tensor) or found.shape[:2] != target_ids.shape or found.dim() != 3:
             shown = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
@@ -48,7 +53,7 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     """
     path, _, name = like.rpartition(":")
     if not path or not Path(path).is_file():
-        raise NotReadError(f"--like is {like!r}; expected FILE.py:FUNCTION, which returns the model")
+        raise NotReadError(f"{path or like} is no file; expected FILE.py:FUNCTION, which returns the model")
     specification = importlib.util.spec_from_file_location("dragoman_author", path)
     assert specification is not None
     assert specification.loader is not None
@@ -57,16 +62,52 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     with _on_path(Path(path).parent):
         try:
             specification.loader.exec_module(code)
-            module = getattr(code, name)()
+            module = getattr(code, name, None)
+            if callable(module) and not isinstance(module, nn.Module):
+                module = module()
         except (Exception, SystemExit) as error:  # such as argparse's
             raise NotReadError(f"{like} can't build the model ({_line(error)})") from error
+    if not hasattr(code, name):
+        raise NotReadError(f"{path} has no function {name!r}; it has {', '.join(_functions(code)) or 'none'}")
     if not isinstance(module, nn.Module):
-        raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module")
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        raise NotReadError(f"the weights are not those of the model that {like} builds ({_line(error)})") from error
+        raise NotReadError(f"{like} returns {type(module).__name__}, expected a torch.nn.Module with its weights")
+    _load(module, weights, like)
     return Author(module.float().eval(), getattr(code, _LOGITS, _call))
+
+
+def _functions(code: ModuleType) -> list[str]:
+    """Return the names of what a file defines itself and can be called."""
+    return [name for name, each in vars(code).items() if callable(each) and each.__module__ == code.__name__]
+
+
+def _load(module: nn.Module, weights: Mapping[str, Tensor], like: str) -> None:
+    """Load weights, whose names may all begin with the attribute of a training harness that held the module."""
+    own = module.state_dict()
+    if any(each.is_meta for each in own.values()):
+        raise NotReadError(f"{like} builds the model without numbers (device meta); build it on the CPU")
+    names = without_wrappers({name: name for name in own})
+    first = f"{next(iter(weights), '').partition('.')[0]}."
+    if not names.keys() & weights.keys() and all(name.startswith(first) for name in weights):
+        weights = {name.removeprefix(first): each for name, each in weights.items()}
+    problems = [
+        f"the file {how} {', '.join(found[:_NAMED])}{f' and {len(found) - _NAMED} more' * (len(found) > _NAMED)}"
+        for how, found in (
+            ("lacks", sorted(names.keys() - weights.keys())),
+            ("has besides", sorted(weights.keys() - names.keys())),
+            ("has otherwise", [each for each, full in names.items() if _differ(weights.get(each), own[full])]),
+        )
+        if found
+    ]
+    if problems:
+        raise NotReadError(f"the weights are not those of the model that {like} builds: {'; '.join(problems)}")
+    module.load_state_dict({full: weights[name] for name, full in names.items()})
+
+
+def _differ(given: Tensor | None, own: Tensor) -> bool:
+    """Return whether a weight has another shape, or quantized numbers."""
+    return given is not None and (
+        given.shape != own.shape or given.is_floating_point() != own.is_floating_point()
+    )
 
 
 def copied_author(module: nn.Module, logits: Call | None) -> Author:

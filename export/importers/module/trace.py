@@ -87,6 +87,8 @@ class Trace:
         changed = source_ids.roll(1, 1), target_ids.roll(1, 1)
         with _plainly():
             expected = logits(*changed)
+        if expected.isnan().any():
+            raise ValueError("its logits are not numbers (NaN); are its weights?")
         found = trace.run({sources: changed[0], targets: changed[1]}, trace.logits)
         if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
             raise ValueError("what it computes depends on more than its inputs: is it in training mode?")

@@ -38,13 +38,15 @@ def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
     problems += _language_problems(options)
     settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
     words = settings.tokenizer if settings is not None else None
-    source = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words), problems)
+
+    def read(given: Path) -> Vocabulary | None:
+        return None if settings is None else read_vocabulary(given, words)  # they tell how word lists are read
+
+    source = _read("--tokenizer", options.tokenizer, read, problems)
     target = source
     if options.target_tokenizer is not None:
         words = (settings.target_tokenizer if settings is not None else None) or words
-        target = _read(
-            "--target-tokenizer", options.target_tokenizer, lambda given: read_vocabulary(given, words), problems
-        )
+        target = _read("--target-tokenizer", options.target_tokenizer, read, problems)
     if settings is not None and target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
@@ -148,12 +150,17 @@ def _vocabulary_problems(
     if settings.source_eos_id is not None:
         ids["eos_id"] = settings.source_eos_id
     size = config.source_vocabulary_size
+    if size != source.size == config.target_vocabulary_size and target.size == size:
+        yield f"--tokenizer has the {source.size} tokens of the target, and the other way round: swap them"
+        return
     for problem in misfits(source, size, ids, settings.source_prefix_ids, "source"):
         yield f"--tokenizer: {problem}"
-    ids = {"pad_id": pad_id, "eos_id": config.eos_id, "unk_id": config.unk_id}
+    said = settings.model
+    ids = {"pad_id": pad_id, "eos_id": said.get("eos_id", config.eos_id), "unk_id": said.get("unk_id", config.unk_id)}
+    flag = "--tokenizer, without --target-tokenizer" if target is source else "--target-tokenizer"
     others = [config.decoder_start_id]
     for problem in misfits(target, config.target_vocabulary_size, ids, others, "target"):
-        yield f"--target-tokenizer: {problem}"
+        yield f"{flag}: {problem}"
 
 
 def _tokenizer(

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,9 @@ def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Setti
     file, document = (given.name, read_json(given)) if isinstance(given, Path) else ("config", given)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
-    problems += [f"{file}: {name} is unknown" for name in sorted(document.keys() - known)]
+    if unknown := sorted(document.keys() - known):
+        near = get_close_matches(unknown[0], known, 1, 0.75) if len(unknown) == 1 else []
+        problems.append(f"{file}: {', '.join(unknown)} is unknown{''.join(f'; did you mean {each}?' for each in near)}")
     problems += [f"{file}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
     for name, (is_usable, expected) in _CHECKS.items():
@@ -104,7 +107,11 @@ def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Setti
         if is_usable(value := document[name]):
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
-            problems.append(f"{file}: {name} is {value!r}, expected {expected}")
+            problems.append(f"{file}: {name} is {value!r:.80}, expected {expected}")
+    for name in [each for each in (*TARGET_IDS, "num_heads") if each in document]:
+        is_usable, expected = _COUNT if name == "num_heads" else _ID
+        if not is_usable(document[name]):
+            problems.append(f"{file}: {name} is {document[name]!r:.80}, expected {expected}")
     for name in _TOKENIZERS:
         if name in document:
             chosen[name] = read_part(f"{file}: {name}", partial(read_options, document[name]), problems)
