@@ -1,6 +1,6 @@
 """Builds a model around weights that are already in memory, or mapped from a file, without copying them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,3 +21,11 @@ def assemble(config: ModelConfig, weights: Mapping[str, Any], problems: list[str
     if misfit := misfits(config, arrays):
         problems.append(misfit)
     return StoredModel(config, arrays) if len(problems) == found else None
+
+
+def limit_problems(limits: Any, config: ModelConfig) -> Iterator[str]:
+    """Yield why a model has too few positions for `max_source_tokens` or `max_output_tokens`, where they are given."""
+    for name, side in (("max_source_tokens", "source"), ("max_output_tokens", "target")):
+        limit, num_positions = getattr(limits, name), getattr(config, f"max_{side}_positions")
+        if limit is not None and limit > num_positions:
+            yield f"{name} is {limit}, the model has {num_positions} positions"

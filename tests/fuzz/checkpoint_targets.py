@@ -24,7 +24,7 @@ from tests.export.importers.ctranslate2.test_packages import packed, unpacked
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import opus, student
 from tests.export.importers.state_dict import checkpoints as notebooks
-from tests.export.importers.state_dict.readings import Attention002, Choices
+from tests.export.importers.state_dict.readings import Attention, Choices
 from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.fuzz.bounded import Target
@@ -61,7 +61,7 @@ def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS, options: I
 def _notebook(path: Path) -> Sample:
     path.mkdir()
     tokenizers = notebooks.train_json_tokenizers(path)
-    written = notebooks.make(Choices(lambda: Attention002(16, 2))).write(path, tokenizers)
+    written = notebooks.make(Choices(lambda: Attention("w_query w_key w_value w_o"))).write(path, tokenizers)
     assert written.options.config is not None
     return Sample(written.path, "pytorch", written.options, (written.path, written.options.config, *tokenizers))
 

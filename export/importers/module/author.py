@@ -105,9 +105,7 @@ def _load(module: nn.Module, weights: Mapping[str, Tensor], like: str) -> None:
 
 def _differ(given: Tensor | None, own: Tensor) -> bool:
     """Return whether a weight has another shape, or quantized numbers."""
-    return given is not None and (
-        given.shape != own.shape or given.is_floating_point() != own.is_floating_point()
-    )
+    return given is not None and (given.shape != own.shape or given.is_floating_point() != own.is_floating_point())
 
 
 def copied_author(module: nn.Module, logits: Call | None) -> Author:

@@ -1,7 +1,6 @@
 """The positions of a traced module: a formula that we have, or a table that it holds."""
 
-import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,17 +10,11 @@ from export.architecture.positions import sinusoidal_table
 from export.importers.module.probing import NUM_TARGET
 from export.importers.module.structure import NotReadError
 from export.importers.module.trace import Trace
-from export.importers.state_dict.positions import READINGS
+from export.importers.sinusoids import FORMULAS, find_formula
 
 _OFFSETS = range(5)
 _NONE = PositionConfig(layout="none")
-_FORMULAS = [
-    *(replace(reading, offset=offset) for reading, offset in itertools.product(READINGS, _OFFSETS)),
-    *(
-        PositionConfig(layout="halves", fairseq_exponent=is_fairseq, offset=offset)
-        for is_fairseq, offset in itertools.product((True, False), _OFFSETS)
-    ),
-]
+_MAX_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +31,12 @@ def find_positions(trace: Trace, added: Tensor, most: int) -> Positions:
     if float((added - added[0]).abs().max()) < 1e-6:  # nothing, or a bias behind embeddings
         return Positions(added[:1].repeat(most, 1), None if float(added.abs().max()) > 1e-6 else _NONE)
     stored = next((table for each in _constants(trace) if (table := _continued(each, added)) is not None), None)
-    for formula in _FORMULAS if width % 2 == 0 else ():
-        table = torch.from_numpy(sinusoidal_table(most, width, formula))
-        if torch.allclose(table[: len(added)], added, atol=1e-4):
-            return Positions(table[: most if stored is None else len(stored)], formula)
-        if stored is None and (scaled := _continued(table, added)) is not None:
-            stored = scaled
+    if (formula := find_formula(added.numpy(), _MAX_ERROR)) is not None:
+        length = most if stored is None else min(most, len(stored))
+        return Positions(torch.from_numpy(sinusoidal_table(length, width, formula)), formula)
+    if stored is None and width % 2 == 0:
+        tables = (torch.from_numpy(sinusoidal_table(most, width, formula)) for formula in FORMULAS)
+        stored = next((table for each in tables if (table := _continued(each, added)) is not None), None)
     if stored is None:
         raise NotReadError("what is added for positions is computed, by no formula that we know: keep it as a table")
     return Positions(stored[:most].contiguous(), None)

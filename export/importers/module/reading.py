@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.config import LayerNormKind
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
+from export.importers.inferred import LEARNED, infer_config, leave_out_shared
 from export.importers.module.positions import Positions, find_positions
 from export.importers.module.probing import BATCH, NUM_TARGET, Affine, Norm, Probe
 from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
+from export.importers.state_dict.foldings import Heads, grouped
 
 _MASKED = -1e4  # what masks add to scores is below it
 _TOLERANCE = 1e-4
@@ -94,9 +95,6 @@ def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
             has_block_norm = f"{stack.name}.layers.0.{kinds[kind]}_residual.block_norm" in reading.norms
             ends = [*ends[:has_block_norm], f"{stack.name}.final_norm"]
         _norms_after(reading, residual, end, f"{name}_residual.norm", ends, place)
-        if kind + 1 == len(kinds):
-            reading.choose("block_norm", place, f"{name}_residual.block_norm" in reading.norms)
-    reading.choose("final_norm", stack.name, f"{stack.name}.final_norm" in reading.norms)
 
 
 def _norms_around(reading: _Reading, residual: Residual, name: str, place: str) -> tuple[int, Residual]:
@@ -168,14 +166,9 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
             reading.norms[f"{name}.{part}_norm"] = norm
         elif abs(factor - 1.0) > 1e-5:
             map_ = Affine(map_.weight * factor, map_.bias * factor)
-        if part != "value":
-            reading.choose(
-                "qk_norm", f"the {part} of {place}", "none" if norm is None else "rms" if norm.is_rms else "layer"
-            )
-            if not residual.reads_memory:
-                reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
-        reading.affine(f"{name}.{part}", _repeated(map_, size, num_heads))
-    reading.choose(f"{name.split('.')[0]} d_head", place, size)
+        if part != "value" and not residual.reads_memory:
+            reading.choose("rotation", f"the {part} of {place}", heads[0].rotation)
+        reading.affine(f"{name}.{part}", Affine(*(grouped(each, Heads(num_heads, size)) for each in map_)))
     outputs = []
     for core in cores:
         others = [other.heads for other in cores if other is not core]
@@ -183,13 +176,6 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
             raise NotReadError(f"the output of {place} is not a dense layer's, nor the heads side by side")
         outputs.append(probe.affine(core.heads, residual.branch, others))
     reading.affine(f"{name}.output", Affine(torch.cat([each.weight for each in outputs], 1), outputs[0].bias))
-
-
-def _repeated(map_: Affine, size: int, num_heads: int) -> Affine:
-    """Return keys or values for each head, of which several share some (Ainslie et al. 2023, grouped queries)."""
-    times = num_heads * size // len(map_.bias)
-    weight, bias = (each.unflatten(0, (-1, size)).repeat_interleave(times, 0).flatten(0, 1) for each in map_)
-    return Affine(weight, bias)
 
 
 def _score_factor(probe: Probe, core: Core, place: str) -> float:
@@ -227,11 +213,9 @@ def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, 
     if activation is None:
         raise NotReadError(f"the activation of {place} is none that we have")
     reading.choose("activation", place, activation)
-    reading.choose("gated", place, bool(others))
     reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))
     for other, _ in others:
         reading.affine(f"{name}.inner", probe.affine(start, other))
-    reading.choose(f"{name.split('.')[0]} d_ff", place, probe.width(inner))
 
 
 def _gated(probe: Probe, start: int, inner: int) -> list[tuple[int, int]]:
@@ -265,7 +249,6 @@ def _embedding(reading: _Reading, stack: Stack, limit: int) -> _Table:
         if (norm := probe.norm(cut, end)) is not None:
             end, reading.norms[f"{stack.name}.embedding.norm"] = cut, norm
             break
-    reading.choose("embedding_norm", stack.name, end != stack.residuals[0].stream)
     zeros = torch.zeros(BATCH, probe.length(first), probe.width(first))
     added = probe.apply(first, end, zeros)[0].flatten(1)
     x = probe.random(first)
@@ -289,66 +272,33 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
         table.rows * (math.sqrt(table.rows.shape[1]) if table.is_scaled and len(scales) > 1 else 1.0)
         for table in tables
     ]
-    encoder, decoder = (
-        {
-            "d_model": table.rows.shape[1],
-            **{name: reading.only(f"{stack.name} {name}") for name in ("d_ff", "num_heads", "d_head")},
-        }
-        for stack, table in zip(stacks, tables, strict=True)
-    )
     weights[ENCODER_TABLE], weights[DECODER_TABLE] = rows
-    shares = rows[0].shape == rows[1].shape and torch.equal(*rows)
-    ties = rows[1].shape == weights[PROJECTION].shape and torch.allclose(rows[1], weights[PROJECTION], rtol=1e-5)
+    if rows[1].shape == weights[PROJECTION].shape and torch.allclose(rows[1], weights[PROJECTION], rtol=1e-5):
+        weights[PROJECTION] = rows[1]
     positions, lengths = _join_positions(weights, [table.positions for table in tables], reading.only("rotation"))
-    kind, epsilon = _join_norms(reading, encoder["d_model"], decoder["d_model"])
-    kept = {
-        "attention_bias": _keeps_biases(weights, ".query", ".key", ".value"),
-        "output": _keeps_biases(weights, "attention.output"),
-        "feed_forward_bias": _keeps_biases(weights, ".inner", ".outer", ".gate"),
-        "projection_bias": _keeps_biases(weights, "projection"),
-    }
-    for name in [DECODER_TABLE] * shares + [PROJECTION] * ties:
-        del weights[name]
-    num_layers = [len(stack.residuals) // len(SUBLAYERS[stack.name]) for stack in stacks]
-    return ModelConfig(
-        source_vocabulary_size=len(rows[0]),
-        target_vocabulary_size=len(rows[1]),
-        **encoder,
-        **{f"decoder_{name}": size for name, size in decoder.items() if size != encoder[name]},
-        num_encoder_layers=num_layers[0],
-        num_decoder_layers=num_layers[1],
-        max_source_positions=lengths[0],
-        max_target_positions=lengths[1],
-        activation=reading.only("activation"),
-        gated=reading.only("gated"),
-        feed_forward_bias=kept["feed_forward_bias"],
-        norm=reading.only("norm"),
-        final_norm=reading.only("final_norm"),
-        block_norm=reading.only("block_norm"),
-        layer_norm=kind,
-        embedding_norm=reading.only("embedding_norm"),
+    epsilon = _join_norms(reading)
+    for layers in ((".query", ".key", ".value"), ("attention.output",), (".inner", ".outer", ".gate"), ("projection",)):
+        _leave_out_biases(weights, layers)
+    heads = (reading.only(f"{stack.name} num_heads") for stack in stacks)
+    choices = {name: reading.only(name) for name in ("norm", "activation")} | ids._asdict()
+    config = ModelConfig(
+        **infer_config(weights, *heads)
+        | dict(zip(("max_source_positions", "max_target_positions"), lengths, strict=True)),
+        **choices,
         layer_norm_epsilon=epsilon,
-        attention_bias=kept["attention_bias"],
-        qk_norm=reading.only("qk_norm"),
-        attention_output="biased" if kept["output"] else "unbiased",
         scale_embeddings=scales == {True},
-        share_embeddings=shares,
-        tie_projection=ties,
-        projection_bias=kept["projection_bias"],
         positions=positions,
-        **ids._asdict(),
     )
+    leave_out_shared(config, weights, {})
+    return config
 
 
-def _keeps_biases(weights: dict[str, Tensor], *layers: str) -> bool:
-    """Return whether any of such layers has a bias; if not, remove the zeros."""
-    names = [f"{name}.bias" for name in (each.removesuffix(".weight") for each in weights) if name.endswith(layers)]
-    found = [name for name in names if name in weights]
-    if any(bool(weights[name].any()) for name in found):
-        return True
-    for name in found:
-        del weights[name]
-    return False
+def _leave_out_biases(weights: dict[str, Tensor], layers: tuple[str, ...]) -> None:
+    """Remove the biases of such layers if all of them are zeros."""
+    names = [name for name in weights if name.endswith(tuple(f"{layer}.bias" for layer in layers))]
+    if not any(bool(weights[name].any()) for name in names):
+        for name in names:
+            del weights[name]
 
 
 def _join_positions(
@@ -362,42 +312,33 @@ def _join_positions(
         return rotation, lengths
     if all(each.formula == found[0].formula and each.formula is not None for each in found):
         return found[0].formula or PositionConfig(), lengths
-    for side, each in zip(("encoder", "decoder"), found, strict=True):
-        weights[f"{side}.embedding.position_table.weight"] = each.table
+    weights |= {name: each.table for name, each in zip(LEARNED.values(), found, strict=True)}
     return PositionConfig(layout="learned"), lengths
 
 
-def _join_norms(reading: _Reading, *widths: int) -> tuple[LayerNormKind, float]:
-    """Add the norms' weights, and return their kind and epsilon.
+def _join_norms(reading: _Reading) -> float:
+    """Add the norms' weights, and return their epsilon.
 
     One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
     the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by.
     """
+    norms = {name: norm for name, norm in reading.norms.items() if not name.endswith(("query_norm", "key_norm"))}
     for name, norm in reading.norms.items():
         reading.choose("layer norms' epsilon", name, (norm.epsilon, norm.is_outside))
-    epsilon, is_outside = reading.only("layer norms' epsilon")
-    of_heads = {name: norm for name, norm in reading.norms.items() if name.endswith(("query_norm", "key_norm"))}
-    reading.weights |= {f"{name}.weight": norm.gain for name, norm in of_heads.items()}
-    reading.weights |= {f"{name}.bias": norm.bias for name, norm in of_heads.items() if not norm.is_rms}
-    norms = {name: norm for name, norm in reading.norms.items() if name not in of_heads}
     for name, norm in norms.items():
         reading.choose("layer norms' mean", name, not norm.is_rms)
-    if not reading.only("layer norms' mean"):
-        reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
-        return "rms", epsilon**2 if is_outside else epsilon
-    if is_outside and all(_is_one_number(norm.gain) and _is_one_number(norm.bias) for norm in norms.values()):
-        unbiased = {
-            side: math.sqrt(width / (width - 1)) for side, width in zip(("encoder", "decoder"), widths, strict=True)
-        }
-        reading.weights |= {
-            f"{name}.gain": norm.gain.mean(0, keepdim=True) * unbiased[name.split(".")[0]]
-            for name, norm in norms.items()
-        }
-        reading.weights |= {f"{name}.bias": norm.bias.mean(0, keepdim=True) for name, norm in norms.items()}
-        return "scalar", epsilon
-    reading.weights |= {f"{name}.weight": norm.gain for name, norm in norms.items()}
-    reading.weights |= {f"{name}.bias": norm.bias for name, norm in norms.items()}
-    return "vector", epsilon**2 if is_outside else epsilon
+    epsilon, is_outside = reading.only("layer norms' epsilon")
+    of_layers = [values for norm in norms.values() for values in (norm.gain, norm.bias)]
+    is_scalar = is_outside and reading.only("layer norms' mean") and all(map(_is_one_number, of_layers))
+    for name, norm in reading.norms.items():
+        if is_scalar and name in norms:  # whose deviation is the unbiased one
+            gain = norm.gain.mean(0, keepdim=True) / math.sqrt(1.0 - 1.0 / len(norm.gain))
+            reading.weights |= {f"{name}.gain": gain, f"{name}.bias": norm.bias.mean(0, keepdim=True)}
+            continue
+        reading.weights[f"{name}.weight"] = norm.gain
+        if not norm.is_rms:
+            reading.weights[f"{name}.bias"] = norm.bias
+    return float(epsilon**2 if is_outside and not is_scalar else epsilon)
 
 
 def _is_one_number(values: Tensor) -> bool:

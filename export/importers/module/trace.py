@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
 from torch.func import functionalize
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -155,19 +155,20 @@ class Trace:
         return known
 
 
+class _WithoutGradients(TorchFunctionMode):
+    """Ignores `requires_grad_`, which many call on positions, and functionalization refuses."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if func is Tensor.requires_grad_ else func(*args, **(kwargs or {}))
+
+
 @contextlib.contextmanager
 def _plainly() -> Iterator[None]:
-    """Have attention computed by products and softmax, which is one operation on fast paths.
-
-    Tensors ignore `requires_grad_`, which many call on positions, and functionalization refuses.
-    """
+    """Have attention computed by products and softmax, which is one operation on fast paths."""
     is_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with (
-            sdpa_kernel(SDPBackend.MATH),
-            patch.object(Tensor, "requires_grad_", lambda tensor, requires_grad=True: tensor),
-        ):
+        with sdpa_kernel(SDPBackend.MATH), _WithoutGradients():
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(is_fast)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from export.architecture import ModelConfig
 from export.architecture.stored import Array
-from export.importers.assembly import assemble
+from export.importers.assembly import assemble, limit_problems
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.native.folder import (
@@ -39,7 +39,7 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
     if config is not None:
         problems += _tokenizer_problems(config, names, vocabularies)
         if info is not None:
-            problems += _limit_problems(config, info)
+            problems += (f"{CHECKPOINT_NAME}: {problem}" for problem in limit_problems(info, config))
         if weights is not None:
             faults: list[str] = []
             model = assemble(config, weights, faults)
@@ -103,18 +103,3 @@ def _tokenizer_problems(
             said, own = getattr(config, key), vocabulary.special_ids.get(key)
             if own != said and (own is not None or vocabulary.kind == "sentencepiece"):
                 yield f"{name} has {key} {-1 if own is None else own}, {CONFIG_NAME} says {said}"
-
-
-def _limit_problems(config: ModelConfig, info: CheckpointInfo) -> list[str]:
-    problems = []
-    if info.max_source_tokens > config.max_source_positions:
-        problems.append(
-            f"{CHECKPOINT_NAME}: max_source_tokens is {info.max_source_tokens}, "
-            f"the model has {config.max_source_positions} positions"
-        )
-    if info.max_output_tokens > config.max_target_positions:
-        problems.append(
-            f"{CHECKPOINT_NAME}: max_output_tokens is {info.max_output_tokens}, "
-            f"the model has {config.max_target_positions} positions"
-        )
-    return problems

@@ -28,7 +28,9 @@ def find_state_dict(path: Path) -> Path:
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
     if len(files) != 1:
         found = ", ".join(file.name for file in files) or "none"
-        raise ValueError(f"it should hold one file {', '.join(SUFFIXES)}, found {found}; give the file itself, or its shards in one")
+        raise ValueError(
+            f"it should hold one file {', '.join(SUFFIXES)}, found {found}; give the file itself, or its shards in one"
+        )
     return files[0]
 
 

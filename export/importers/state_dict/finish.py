@@ -1,7 +1,7 @@
 """What accompanies bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ import numpy as np
 
 from export.architecture import ModelConfig
 from export.architecture.stored import Array
-from export.importers.assembly import assemble
+from export.importers.assembly import assemble, limit_problems
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -37,16 +37,14 @@ def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
     """Read the files that `options` name; every problem is added to `problems`."""
     problems += _language_problems(options)
     settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
-    words = settings.tokenizer if settings is not None else None
+    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer) if settings else (None, None)
 
-    def read(given: Path) -> Vocabulary | None:
-        return None if settings is None else read_vocabulary(given, words)  # they tell how word lists are read
+    def vocabulary(path: Path, side: int) -> Vocabulary | None:
+        return None if settings is None else read_vocabulary(path, words[side])  # which tell how word lists are read
 
-    source = _read("--tokenizer", options.tokenizer, read, problems)
-    target = source
-    if options.target_tokenizer is not None:
-        words = (settings.target_tokenizer if settings is not None else None) or words
-        target = _read("--target-tokenizer", options.target_tokenizer, read, problems)
+    source = target = _read("--tokenizer", options.tokenizer, lambda given: vocabulary(given, 0), problems)
+    if (path := options.target_tokenizer) is not None:
+        target = _read("--target-tokenizer", path, lambda given: vocabulary(given, 1), problems)
     if settings is not None and target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
@@ -121,23 +119,18 @@ def _language_problems(options: ImportOptions) -> Iterator[str]:
 
 
 def _settings_problems(settings: Settings, config: ModelConfig) -> Iterator[str]:
-    source_size, target_size = config.source_vocabulary_size, config.target_vocabulary_size
-    named = [("source_prefix_ids", index, source_size) for index in settings.source_prefix_ids]
-    named += [("suppressed_ids", index, target_size) for index in settings.suppressed_ids or ()]
-    named += [("source_eos_id", index, source_size) for index in (settings.source_eos_id,) if index is not None]
-    if settings.source_pad_id is not None:
-        named += [("source_pad_id", settings.source_pad_id, source_size)]
-        named += [("pad_id", _target_pad_id(settings, config), target_size)]
-    for name, index, size in named:
-        if index >= size:
-            yield f"--config: {name} {index} is outside the vocabulary of {size}"
-    limits = (
-        ("max_source_tokens", settings.max_source_tokens, config.max_source_positions),
-        ("max_output_tokens", settings.max_output_tokens, config.max_target_positions),
-    )
-    for name, limit, num_positions in limits:
-        if limit is not None and limit > num_positions:
-            yield f"--config: {name} is {limit}, the model has {num_positions} positions"
+    of_source, of_target = config.source_vocabulary_size, config.target_vocabulary_size
+    ids: dict[str, tuple[Iterable[int | None], int]] = {
+        "source_prefix_ids": (settings.source_prefix_ids, of_source),
+        "source_eos_id": ([settings.source_eos_id], of_source),
+        "source_pad_id": ([settings.source_pad_id], of_source),
+        "pad_id": ([_target_pad_id(settings, config)], of_target),
+        "suppressed_ids": (settings.suppressed_ids or (), of_target),
+    }
+    for name, (given, size) in ids.items():
+        outside = [index for index in given if index is not None and index >= size]
+        yield from (f"--config: {name} {index} is outside the vocabulary of {size}" for index in outside)
+    yield from (f"--config: {problem}" for problem in limit_problems(settings, config))
 
 
 def _vocabulary_problems(
@@ -145,30 +138,26 @@ def _vocabulary_problems(
 ) -> Iterator[str]:
     if source.kind != target.kind:
         yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
-    pad_id = _target_pad_id(settings, config)
-    ids = {"pad_id": pad_id if settings.source_pad_id is None else settings.source_pad_id}
-    if settings.source_eos_id is not None:
-        ids["eos_id"] = settings.source_eos_id
+    ids = {name: settings.model.get(name, getattr(config, name)) for name in ("eos_id", "unk_id")}
+    ids["pad_id"] = _target_pad_id(settings, config)
+    said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}
+    of_source = {"pad_id": ids["pad_id"]} | {name: index for name, index in said.items() if index is not None}
     size = config.source_vocabulary_size
     if size != source.size == config.target_vocabulary_size and target.size == size:
         yield f"--tokenizer has the {source.size} tokens of the target, and the other way round: swap them"
         return
-    for problem in misfits(source, size, ids, settings.source_prefix_ids, "source"):
+    for problem in misfits(source, size, of_source, settings.source_prefix_ids, "source"):
         yield f"--tokenizer: {problem}"
-    said = settings.model
-    ids = {"pad_id": pad_id, "eos_id": said.get("eos_id", config.eos_id), "unk_id": said.get("unk_id", config.unk_id)}
     flag = "--tokenizer, without --target-tokenizer" if target is source else "--target-tokenizer"
-    others = [config.decoder_start_id]
-    for problem in misfits(target, config.target_vocabulary_size, ids, others, "target"):
+    for problem in misfits(target, config.target_vocabulary_size, ids, [config.decoder_start_id], "target"):
         yield f"{flag}: {problem}"
 
 
 def _tokenizer(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
-    files = {f"tokenizer{source.suffix}": source.file}
-    if target is not source:
-        files = {f"source{source.suffix}": source.file, f"target{target.suffix}": target.file}
+    sides = {"tokenizer": source} if target is source else {"source": source, "target": target}
+    files = {f"{name}{side.suffix}": side.file for name, side in sides.items()}
     names = list(files)
     spec = TokenizerSpec(
         kind=source.kind,

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
@@ -87,26 +86,6 @@ def of_deviation(gain: Tensor) -> Tensor:
     epsilon under the root the quotient differs by at most epsilon / std of itself: 1e-6, less than float32 shows.
     """
     return gain * math.sqrt(1.0 - 1.0 / gain.numel())
-
-
-def of_rank(tensor: Tensor, rank: int) -> Tensor:
-    """Return the tensor without axes of length one that it has too many: columns as biases, batches of positions."""
-    for axis in reversed(range(tensor.dim())):
-        if tensor.dim() > rank and tensor.shape[axis] == 1:
-            tensor = tensor.squeeze(axis)
-    return tensor
-
-
-def same(one: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors of any dtypes hold the same numbers."""
-    return one.shape == other.shape and torch.equal(one.double(), other.double())
-
-
-def scaled(weights: dict[str, Tensor], layer: str, factor: Tensor) -> None:
-    """Multiply a layer's outputs (LayerScale: Touvron et al. 2021, equation 4) into its weight and bias."""
-    for name, shape in ((f"{layer}.weight", (-1, 1)), (f"{layer}.bias", (-1,))):
-        if name in weights:
-            weights[name] = weights[name] * factor.reshape(shape)
 
 
 def _check_heads(rows: Tensor, number: int) -> None:

@@ -7,12 +7,11 @@ are joined by their numbers. "both." as ours stands for both sides. `[config]` h
 computes, unless --config says otherwise.
 """
 
-import dataclasses
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,13 @@ from export.importers import stored_file
 from export.importers.state_dict.foldings import FOLDINGS
 
 FOLDER = Path(__file__).parent / "layouts"
-SCALE = "scale"  # besides the foldings of one tensor: a factor of the layer's outputs
+SCALE = ".scale"  # of a layer: what its outputs are multiplied by (LayerScale: Touvron et al. 2021, equation 4)
 _WORDS = {
-    "side": {"encoder": "encoder", "decoder": "decoder"},
-    "weight": {"weight": "weight", "bias": "bias"},
+    "side": {each: each for each in ("encoder", "decoder")},
+    "weight": {each: each for each in ("weight", "bias")},
 }
 _MAX_BYTES = 2**20
-_LISTED = 6  # names in an error
+_LISTED = 2  # names in an error
 _EVERY_MODEL = (
     ENCODER_TABLE,
     "encoder.layers.0.self_attention.query.weight",
@@ -37,7 +36,10 @@ _EVERY_MODEL = (
 )
 _PARTS = ("query", "key", "value", "gate", "inner")  # what `*` stands for
 _NUMBERS = ("layer", "head")
-_PLACEHOLDER = re.compile(r"{(\w+)}")
+_RECURRENT = re.compile(r"weight_hh_l\d")  # of torch's LSTM and GRU
+# Words that names of a side have, at least one of them.
+_SIDES = {"encoder": re.compile("enc|src|source"), "decoder": re.compile("dec|tgt|trg|target|cross|lm_head|wte")}
+_PLACEHOLDER = re.compile(r"{([a-zA-Z_]\w*)}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,10 @@ class Layout:
     def theirs(self, ours: str, found: Iterable[Found]) -> str:
         """Return what a file in which so much is found calls one of our weights."""
         found = list(found)
-        used = Counter(item for each in found for item in each.words.items())
-        lines = Counter(each.line for each in found)
+        used, lines = (
+            Counter(item for each in found for item in each.words.items()),
+            Counter(each.line for each in found),
+        )
         for line in sorted(self.lines, key=lambda each: -lines[each]):
             single = ours.replace("decoder.", "encoder.", 1) if line.ours.startswith("both.") else ours
             if match := self._pattern(line.ours.replace("both.", "encoder.", 1), is_ours=True).fullmatch(single):
@@ -151,16 +155,21 @@ def choose_layout(names: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layo
 
 
 def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found], layouts: Sequence[Layout]) -> str:
+    if recurrent := next((name for name in names if _RECURRENT.search(name)), None):
+        return f"it is a recurrent network ({recurrent}); converted are Transformers with encoder and decoder"
+    lacking = [side for side, words in _SIDES.items() if not any(words.search(name) for name in names)]
+    if len(layouts) > 1 and len(lacking) == 1:
+        return f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); converted are models of both"
     count, part = max(each.part_of(names) for each in layouts)
-    if count:
+    if 2 * count > len(names):
         return f"it holds a part of a Transformer by itself ({part}); save the state_dict() of the whole model"
     missing = next(
         (theirs for ours in _EVERY_MODEL if (theirs := nearest.theirs(ours, found.values())) not in found), ""
     )
     first = next(name for name in names if name not in found)
     return (
-        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, "
-        f"{nearest.about}, which has no {first} and needs {missing}: describe the names with --names"
+        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, which has "
+        f"no {first} and needs {missing}: give the model's code with --like, or describe the names with --names"
     )
 
 
@@ -178,34 +187,30 @@ def read_layout(path: Path) -> Layout:
     unknown = sorted(document.keys() - {"about", "words", "names", "config"})
     if unknown or not isinstance(document.get("names"), dict) or not document["names"]:
         raise ValueError(f"{unknown[0]} is unknown" if unknown else "it has no table [names] of theirs and ours")
-    words, config = _tables(document.get("words", {})), document.get("config", {})
-    of_model = {item.name for item in dataclasses.fields(ModelConfig)}
-    if not isinstance(config, dict) or (strange := sorted(config.keys() - of_model)):
-        raise ValueError(f"[config] has {strange[0]!r}, which is no key of --config for models")
-    lines = tuple(_line(theirs, value, words) for theirs, value in document["names"].items())
-    return Layout(path.stem, str(document.get("about", "")), lines, words, config)
-
-
-def _tables(given: Any) -> dict[str, dict[str, str]]:
-    if not isinstance(given, dict) or not all(isinstance(each, dict) and each for each in given.values()):
+    words, config = document.get("words", {}), document.get("config", {})
+    if not isinstance(words, dict) or not all(isinstance(each, dict) and each for each in words.values()):
         raise ValueError("[words] has no tables of their words and ours")
-    strange = [word for each in given.values() for word in each.values() if not isinstance(word, str)]
-    if strange:
+    if strange := [word for each in words.values() for word in each.values() if not isinstance(word, str)]:
         raise ValueError(f"[words] has {strange[0]!r}, expected a word of ours")
-    return _WORDS | given
+    of_model = {item.name for item in fields(ModelConfig)}
+    if strange := sorted(config.keys() - of_model) if isinstance(config, dict) else [config]:
+        raise ValueError(f"[config] has {strange[0]!r}, which is no key of --config for models")
+    lines = tuple(_line(theirs, value, _WORDS | words) for theirs, value in document["names"].items())
+    return Layout(path.stem, str(document.get("about", "")), lines, _WORDS | words, config)
 
 
 def _line(theirs: str, value: Any, words: Mapping[str, Any]) -> Line:
     ours, *foldings = value if isinstance(value, list) and value else [value]
     if not isinstance(ours, str):
         raise ValueError(f"{theirs} is {value!r}, expected our name, or a list of it and foldings")
-    for key in [*_PLACEHOLDER.findall(theirs), *_PLACEHOLDER.findall(ours)]:
-        if not key.isidentifier() or (key not in words and key not in _NUMBERS):
-            raise ValueError(f"{{{key}}} in {theirs} is neither {{layer}}, {{head}} nor in [words]")
-    lacking = set(_PLACEHOLDER.findall(ours)) - set(_PLACEHOLDER.findall(theirs))
-    if lacking or _PLACEHOLDER.sub("", theirs + ours).count("{"):
+    keys, needed = (_PLACEHOLDER.findall(text) for text in (theirs, ours))
+    if strange := [key for key in (*keys, *needed) if key not in words and key not in _NUMBERS]:
+        raise ValueError(f"{{{strange[0]}}} in {theirs} is neither {{layer}}, {{head}} nor in [words]")
+    if set(needed) - set(keys) or re.search("[{}]", _PLACEHOLDER.sub("", theirs + ours)):
         raise ValueError(f"{theirs} lacks what {ours} has in braces")
+    if foldings == [SCALE[1:]]:
+        return Line(theirs, ours + SCALE)
     for folding in foldings:
-        if not isinstance(folding, str) or not {*folding.split("|")} <= {*FOLDINGS, SCALE}:
-            raise ValueError(f"{theirs}: {folding!r} is no folding; there are {', '.join([*FOLDINGS, SCALE])}")
+        if not isinstance(folding, str) or not {*folding.split("|")} <= FOLDINGS.keys():
+            raise ValueError(f"{theirs}: {folding!r} is no folding; there are {', '.join([*FOLDINGS, SCALE[1:]])}")
     return Line(theirs, ours, tuple(foldings))

@@ -22,26 +22,21 @@ _TOKENIZERS = ("tokenizer", "target_tokenizer")
 _Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
-def _is_number(value: Any, lowest: int) -> bool:
+def _is_number(value: Any, lowest: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
 
 
-_ID: _Check = (lambda value: _is_number(value, 0), "a token id")
-_ID_OR_NULL: _Check = (lambda value: value is None or _is_number(value, 0), "a token id, or null if there is none")
-_IDS: _Check = (
-    lambda value: isinstance(value, list) and all(_is_number(each, 0) for each in value),
-    "a list of token ids",
-)
+_IDS: _Check = (lambda value: isinstance(value, list) and all(map(_is_number, value)), "a list of token ids")
 _COUNT: _Check = (lambda value: _is_number(value, 1), "a number from 1")
-_KINDS = ("fused", "packed")
+_TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a name")
 _CHECKS: dict[str, _Check] = {
     "source_prefix_ids": _IDS,
-    "source_eos_id": _ID_OR_NULL,
-    "source_pad_id": _ID,
-    "attention": (lambda value: value in _KINDS, f"one of {', '.join(_KINDS)}"),
+    "source_eos_id": (lambda value: value is None or _is_number(value), "a token id, or null if there is none"),
+    "source_pad_id": (_is_number, "a token id"),
+    "attention": (lambda value: value in ("fused", "packed"), "one of fused, packed"),
     "suppressed_ids": _IDS,
-    "name": (lambda value: isinstance(value, str) and value != "", "a name"),
-    "licence": (lambda value: isinstance(value, str) and value != "", "a name"),
+    "name": _TEXT,
+    "licence": _TEXT,
     "max_source_tokens": _COUNT,
     "max_output_tokens": _COUNT,
     "beam_size": (lambda value: _is_number(value, 1) and value <= MAX_BEAM_SIZE, f"a number from 1 to {MAX_BEAM_SIZE}"),
@@ -101,10 +96,9 @@ def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Setti
         problems.append(f"{file}: {', '.join(unknown)} is unknown{''.join(f'; did you mean {each}?' for each in near)}")
     problems += [f"{file}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
-    for name, (is_usable, expected) in _CHECKS.items():
-        if name not in document:
-            continue
-        if is_usable(value := document[name]):
+    for name in [name for name in document if name in _CHECKS]:
+        (is_usable, expected), value = _CHECKS[name], document[name]
+        if is_usable(value):
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{file}: {name} is {value!r:.80}, expected {expected}")

@@ -1,19 +1,18 @@
 """Folds a state dict's tensors into our weights, as a layout says what they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from export.importers.state_dict.foldings import FOLDINGS, Folded, Heads, of_rank, scaled
+from export.importers.state_dict.foldings import FOLDINGS, Folded, Heads
 from export.importers.state_dict.layout import SCALE, Found
 
 
 def read_heads(said: Mapping[str, Any], found: Mapping[str, Found], width: int) -> Heads | None:
     """Return the heads that names are numbered by, or those that are said; `None` if neither is usable."""
-    numbers = {each.head for each in found.values() if each.is_by_head}
-    number = len(numbers) or said.get("num_heads")
+    number = len({each.head for each in found.values() if each.is_by_head}) or said.get("num_heads")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= width:
         return None
     size, pad_id = said.get("d_head") or width // number, said.get("pad_id")
@@ -28,35 +27,30 @@ def fold(
     for name, each in found.items():
         if each.ours:
             groups.setdefault((each.ours, *each.line.foldings), []).append((each.head, name))
-    problems += [
-        f"{name} holds NaN or infinite numbers"
-        for name in found
-        if not bool(torch.isfinite(tensors[name].float()).all())
-    ]
-    weights, origins, factors = dict[str, Tensor](), dict[str, str](), dict[str, Tensor]()
+            if not bool(torch.isfinite(tensors[name].float()).all()):
+                problems.append(f"{name} holds NaN or infinite numbers")
+    weights, origins = dict[str, Tensor](), dict[str, str]()
     for (ours, *foldings), members in groups.items():
-        names = [name for _, name in sorted(members)]
-        if len(names) > 1 and not found[names[0]].is_by_head:
-            problems.append(f"{names[0]} and {names[1]} are one weight; keep one")
-            continue
+        first, *others = [name for _, name in sorted(members)]
         try:
-            joined = torch.cat([_usable(tensors[name], ours) for name in names])
-            parts = {ours: joined} if foldings == [SCALE] else dict(_applied(foldings, ours, joined, heads, chosen))
+            if others and not found[first].is_by_head:
+                raise ValueError(f"and {others[0]} are one weight; keep one")
+            joined = torch.cat([_usable(tensors[name], ours) for name in (first, *others)])
+            parts = dict(_applied(foldings, ours, joined, heads, chosen))
         except (ValueError, RuntimeError) as error:  # torch's own if heads differ in width
-            problems.append(f"{names[0]} {error}")
+            problems.append(f"{first} {error}")
             continue
-        if foldings == [SCALE]:
-            factors |= parts
-            continue
-        for name in parts.keys() & weights.keys():
-            problems.append(f"{names[0]} and {origins[name]} are one weight; keep one")
+        problems += [f"{first} and {origins[name]} are one weight; keep one" for name in parts if name in weights]
         weights |= parts
-        origins |= dict.fromkeys(parts, names[0])
-    for layer, factor in factors.items():
-        if (layer_weight := weights.get(f"{layer}.weight")) is None or len(layer_weight) != len(factor):
+        origins |= dict.fromkeys(parts, first)
+    for name in [name for name in weights if name.endswith(SCALE)]:
+        factor, layer = weights.pop(name), name.removesuffix(SCALE)
+        if (outputs := weights.get(f"{layer}.weight")) is None or len(outputs) != len(factor):
             problems.append(f"a factor of {len(factor)} numbers does not fit {layer}")
             continue
-        scaled(weights, layer, factor)
+        for ours, shape in ((f"{layer}.weight", (-1, 1)), (f"{layer}.bias", (-1,))):
+            if ours in weights:
+                weights[ours] = weights[ours] * factor.reshape(shape)
     return weights, origins
 
 
@@ -66,28 +60,28 @@ def sides(ours: str) -> tuple[str, ...]:
 
 
 def _applied(
-    foldings: list[str], ours: str, tensor: Tensor, heads: Heads, chosen: str | None
+    foldings: Sequence[str], ours: str, tensor: Tensor, heads: Heads, chosen: str | None
 ) -> Iterator[tuple[str, Tensor]]:
     result: Folded = tensor
     for folding in foldings:
-        name = folding
-        if "|" in folding:
-            if chosen not in (allowed := folding.split("|")):
-                raise ValueError(f"may be {' or '.join(reversed(allowed))}: say which as attention in --config")
-            name = str(chosen)
+        names = folding.split("|")
+        if len(names) > 1 and chosen not in names:
+            raise ValueError(f"may be {' or '.join(reversed(names))}: say which as attention in --config")
         assert isinstance(result, Tensor)
-        result = FOLDINGS[name](result, heads)
+        result = FOLDINGS[names[0] if len(names) == 1 else str(chosen)](result, heads)
     for part, rows in (result if isinstance(result, dict) else {"": result}).items():
         for name in sides(ours.replace("*", part)):
             yield name, rows
 
 
 def _usable(tensor: Tensor, ours: str) -> Tensor:
-    """Return a tensor of the rank that ours has, if it holds numbers."""
+    """Return a tensor of the rank that ours has, if it holds numbers: columns may be biases, and tables in batches."""
     if not tensor.is_floating_point() or tensor.numel() == 0:
         raise ValueError(f"holds {tensor.dtype} of shape {tuple(tensor.shape)}, expected floating-point numbers")
-    is_table = ours.endswith(("positions", ".weight")) and "norm" not in ours
-    ranked = of_rank(tensor, rank := 2 if is_table else 1)
-    if ranked.dim() != rank:
+    rank = 2 if ours.endswith(("positions", ".weight")) and "norm" not in ours else 1
+    shape = list(tensor.shape)
+    while len(shape) > rank and 1 in shape:
+        del shape[len(shape) - 1 - shape[::-1].index(1)]
+    if len(shape) != rank:
         raise ValueError(f"has shape {tuple(tensor.shape)}, expected are {rank} axes")
-    return ranked
+    return tensor.reshape(shape)

@@ -209,14 +209,22 @@ def sinusoids(length: int) -> Tensor:
 class Pytorch(nn.Module):
     """torch's own model, sequence first, with all masks given, as its tutorial of translation has it."""
 
-    def __init__(self, norm_first: bool, sequence_first: bool = True, activation: str = "relu") -> None:
+    def __init__(
+        self,
+        norm_first: bool,
+        sequence_first: bool = True,
+        activation: str = "relu",
+        sizes: tuple[int, int] = (SOURCE_SIZE, TARGET_SIZE),
+    ) -> None:
         super().__init__()
         self.transformer = nn.Transformer(
             WIDTH, NUM_HEADS, 2, 2, INNER, norm_first=norm_first, batch_first=not sequence_first, activation=activation
         )
-        self.generator = nn.Linear(WIDTH, TARGET_SIZE)
-        self.src_tok_emb, self.tgt_tok_emb = nn.Embedding(SOURCE_SIZE, WIDTH), nn.Embedding(TARGET_SIZE, WIDTH)
-        self.register_buffer("pos_embedding", sinusoids(LONGEST)[:, None] if sequence_first else sinusoids(LONGEST))
+        self.generator = nn.Linear(WIDTH, sizes[1])
+        self.src_tok_emb, self.tgt_tok_emb = (nn.Embedding(size, WIDTH) for size in sizes)
+        self.positional_encoding = nn.Module()
+        table = sinusoids(LONGEST)[:, None] if sequence_first else sinusoids(LONGEST)
+        self.positional_encoding.register_buffer("pos_embedding", table)
         self.sequence_first = sequence_first
 
     def forward(self, source: Tensor, target: Tensor) -> Any:
@@ -226,7 +234,7 @@ class Pytorch(nn.Module):
             source, target = source.T, target.T
         x, y = (
             table(ids) * math.sqrt(WIDTH)
-            + self.get_buffer("pos_embedding")[: ids.shape[0 if self.sequence_first else 1]]
+            + self.get_buffer("positional_encoding.pos_embedding")[: ids.shape[0 if self.sequence_first else 1]]
             for table, ids in ((self.src_tok_emb, source), (self.tgt_tok_emb, target))
         )
         later = self.transformer.generate_square_subsequent_mask(length)

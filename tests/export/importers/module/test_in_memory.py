@@ -32,7 +32,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what accompanies a model, with paths as texts."""
     folder = tmp_path_factory.mktemp("tokenizers")
     source, target = (
-        str(train_json_tokenizer(TEXTS, folder / f"{size}.json", size, SOURCE_IDS)) for size in (SOURCE_SIZE, TARGET_SIZE)
+        str(train_json_tokenizer(TEXTS, folder / f"{size}.json", size, SOURCE_IDS))
+        for size in (SOURCE_SIZE, TARGET_SIZE)
     )
     languages = {"source_language": "en", "target_language": "de"}
     return {"tokenizer": source, "target_tokenizer": target, "config": SAID, **languages}

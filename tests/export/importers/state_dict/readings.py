@@ -7,132 +7,102 @@ something. Masks are (B, 1, Q, S), true where attention is allowed.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+SOURCE_SIZE, WIDTH, LONGEST = 130, 16, (64, 48)  # of the source's vocabulary, the model, and its sources and targets
 HIDDEN = -1e9
 
 
-class Attention000(nn.Module):
-    """Separate W_q, W_k, W_v, W_o; heads split from the width and recombined; scores divided by the root of d_head."""
+class Attention(nn.Module):
+    """Separate projections by the names of 000, 002 or 004; scores divided by the root of a head or (004) the width.
 
-    names = ("W_q", "W_k", "W_v", "W_o")
+    Folding heads into the batch, as 004 does, is the same sum.
+    """
 
-    def __init__(self, width: int, heads: int, bias: bool = True, output_bias: bool = True) -> None:
+    def __init__(self, names: str, heads: int = 2, bias: bool = True, output_bias: bool = True, by_width: bool = False):
         super().__init__()
-        self.heads, self.d_head = heads, width // heads
+        self.names, self.heads = names.split(), heads
+        self.scale = math.sqrt(WIDTH if by_width else WIDTH // heads)
         for name in self.names:
-            self.add_module(name, nn.Linear(width, width, bias=output_bias if name == self.names[-1] else bias))
+            self.add_module(name, nn.Linear(WIDTH, WIDTH, bias=output_bias if name == self.names[-1] else bias))
 
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.heads, self.d_head).transpose(1, 2)
-
-    def scale(self) -> float:
-        return math.sqrt(self.d_head)
-
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Any:
         w_q, w_k, w_v, w_o = (self.get_submodule(name) for name in self.names)
-        q, k, v = self.split(w_q(x)), self.split(w_k(memory)), self.split(w_v(memory))
-        scores = torch.matmul(q, k.transpose(-2, -1)) / self.scale()
+        q, k, v = (each.unflatten(2, (self.heads, -1)).transpose(1, 2) for each in (w_q(x), w_k(memory), w_v(memory)))
+        scores = torch.matmul(q, k.transpose(-2, -1)) / self.scale
         z = torch.matmul(torch.softmax(scores.masked_fill(mask == 0, HIDDEN), dim=-1), v)
-        combined: Tensor = w_o(z.transpose(1, 2).contiguous().view(*x.shape))
-        return combined
+        return w_o(z.transpose(1, 2).contiguous().view(*x.shape))
 
 
-class Attention002(Attention000):
-    """The same with its own names, once each of the three has its own projection and length."""
+class JointAttention(nn.Module):
+    """One QKV layer: per token (heads, 3 x head) and chunked, as in 001, or all queries, all keys, all values.
 
-    names = ("w_query", "w_key", "w_value", "w_o")
+    The mask is added; 001 has no output projection.
+    """
 
-
-class Attention001(nn.Module):
-    """One QKV layer, per token (heads, 3 x head) and chunked; an additive mask; no output projection."""
-
-    def __init__(self, width: int, heads: int, bias: bool = True, output: bool = False) -> None:
+    def __init__(self, packed: bool, heads: int = 2, bias: bool = True, output: bool = False) -> None:
         super().__init__()
-        self.heads = heads
-        self.qkv_layer = nn.Linear(width, 3 * width, bias=bias)
-        self.w_o = nn.Linear(width, width) if output else None
+        self.packed, self.heads = packed, heads
+        self.qkv_layer = nn.Linear(WIDTH, 3 * WIDTH, bias=bias)
+        self.w_o = nn.Linear(WIDTH, WIDTH) if output else nn.Identity()
 
     def chunks(self, x: Tensor) -> tuple[Tensor, ...]:
         qkv = self.qkv_layer(x)
-        qkv = qkv.reshape(*x.shape[:2], self.heads, 3 * (x.shape[2] // self.heads)).permute(0, 2, 1, 3)
-        return tuple(qkv.chunk(3, dim=-1))
+        if self.packed:
+            return tuple(qkv.unflatten(2, (self.heads, -1)).transpose(1, 2).chunk(3, dim=-1))
+        return tuple(part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Any:
         q, (_, k, v) = self.chunks(x)[0], self.chunks(memory)
         scaled = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
         scaled = scaled + torch.zeros(mask.shape).masked_fill(mask == 0, -math.inf)
-        values = torch.matmul(torch.softmax(scaled, dim=-1), v).permute(0, 2, 1, 3).reshape(x.shape)
-        return values if self.w_o is None else self.w_o(values)
-
-
-class FusedAttention(Attention001):
-    """One QKV layer whose output is all queries, all keys, all values, as in its usual variant."""
-
-    def chunks(self, x: Tensor) -> tuple[Tensor, ...]:
-        parts = self.qkv_layer(x).chunk(3, dim=-1)
-        return tuple(part.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for part in parts)
+        return self.w_o(torch.matmul(torch.softmax(scaled, dim=-1), v).transpose(1, 2).reshape(x.shape))
 
 
 class Attention003(nn.Module):
     """Separate matrices and biases per head, on columns; heads concatenated vertically, then W_c."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, heads: int = 2) -> None:
         super().__init__()
         self.heads = heads
-        for head in range(1, heads + 1):
-            for role in "qkv":
-                self.register_parameter(f"W_{role}{head}", nn.Parameter(torch.zeros(width // heads, width)))
-                self.register_parameter(f"b_{role}{head}", nn.Parameter(torch.zeros(width // heads, 1)))
-        self.W_c = nn.Parameter(torch.zeros(width, width))
+        for name in (f"{role}{head}" for head in range(1, heads + 1) for role in "qkv"):
+            self.register_parameter(f"W_{name}", nn.Parameter(torch.zeros(WIDTH // heads, WIDTH)))
+            self.register_parameter(f"b_{name}", nn.Parameter(torch.zeros(WIDTH // heads, 1)))
+        self.W_c = nn.Parameter(torch.zeros(WIDTH, WIDTH))
 
-    def affine(self, role: str, head: int, columns: Tensor) -> Tensor:
-        weight, bias = self.get_parameter(f"W_{role}{head}"), self.get_parameter(f"b_{role}{head}")
-        return torch.matmul(weight, columns) + bias
+    def affine(self, name: str, columns: Tensor) -> Tensor:
+        return torch.matmul(self.get_parameter(f"W_{name}"), columns) + self.get_parameter(f"b_{name}")
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Any:
         own, others = x.transpose(1, 2), memory.transpose(1, 2)  # (B, d, L): a token is a column
         outputs = []
         for head in range(1, self.heads + 1):
-            q, k, v = self.affine("q", head, own), self.affine("k", head, others), self.affine("v", head, others)
+            q, k, v = self.affine(f"q{head}", own), self.affine(f"k{head}", others), self.affine(f"v{head}", others)
             scores = torch.matmul(k.transpose(1, 2), q) / math.sqrt(k.shape[1])  # (B, S, Q)
             weights = torch.softmax(scores.masked_fill(mask[:, 0].transpose(1, 2) == 0, HIDDEN), dim=1)
             outputs.append(torch.matmul(v, weights))
         return torch.matmul(self.W_c, torch.cat(outputs, dim=1)).transpose(1, 2)
 
 
-class Attention004(Attention000):
-    """No biases except the last; scores divided by the root of the full width. Folding heads into the batch, as the
-    document does, is the same sum."""
-
-    names = ("to_queries", "to_keys", "to_values", "unify_heads")
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__(width, heads, bias=False)
-
-    def scale(self) -> float:
-        return math.sqrt(self.heads * self.d_head)
-
-
 class ScalarNorm(nn.Module):
     """aplha (x - mean) / (std + epsilon) + beta, with torch's standard deviation, which is the unbiased one."""
 
-    def __init__(self, epsilon: float = 1e-8) -> None:
+    def __init__(self, epsilon: float = 1e-8, width: int = 1) -> None:
         super().__init__()
         self.epsilon = epsilon
-        self.aplha = nn.Parameter(torch.ones(1))
-        self.beta = nn.Parameter(torch.ones(1))
+        self.aplha, self.beta = nn.Parameter(torch.ones(width)), nn.Parameter(torch.ones(width))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         mean, std = x.mean(dim=-1, keepdim=True), x.std(dim=-1, keepdim=True)
         return self.aplha * (x - mean) / (std + self.epsilon) + self.beta
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of one document's model or of one option. `attention` and `norm` make a module each."""
+    """The choices of one document's model or of one option; pairs are of the encoder and the decoder."""
 
     attention: Callable[[], nn.Module]
     norm: Callable[[], nn.Module] = ScalarNorm
@@ -145,108 +115,62 @@ class Choices:
     projection_bias: bool = True
     is_tied: bool = False
     has_tables: bool = True
-
-
-class FeedForward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.linear_layer1 = nn.Linear(width, inner)
-        self.linear_layer2 = nn.Linear(inner, width)
-        self.activation = activation
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.linear_layer2(self.activation(self.linear_layer1(x)))
-        return output
-
-
-class Residual(nn.Module):
-    def __init__(self, choices: Choices) -> None:
-        super().__init__()
-        self.normalize = choices.norm()
-        self.pre_norm = choices.pre_norm
-
-    def forward(self, x: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre_norm:
-            return x + sub_layer(self.normalize(x))
-        output: Tensor = self.normalize(x + sub_layer(x))
-        return output
+    num_layers: tuple[int, int] = (2, 2)
+    inner: tuple[int, int] = (24, 24)
+    target_size: int = 100
 
 
 class Block(nn.Module):
     """A layer of an encoder, or of a decoder if there is memory; 004 has the same, post-norm, by other names."""
 
-    def __init__(self, width: int, inner: int, choices: Choices, feed_forward: str, residual: str) -> None:
+    def __init__(self, inner: int, choices: Choices, feed_forward: str, residual: str) -> None:
         super().__init__()
-        self.feed_forward, self.residual = feed_forward, residual
+        self.choices, self.feed_forward, self.residual = choices, feed_forward, residual
         self.self_attention = choices.attention()
-        if is_decoder := residual == DECODER_NAMES[1]:
+        if is_decoder := residual == "residual_connection":
             self.cross_attention = choices.attention()
-        self.add_module(feed_forward, FeedForward(width, inner, choices.activation))
-        self.add_module(residual, nn.ModuleList(Residual(choices) for _ in range(2 + is_decoder)))
+        layers = {"linear_layer1": nn.Linear(WIDTH, inner), "linear_layer2": nn.Linear(inner, WIDTH)}
+        self.add_module(feed_forward, nn.ModuleDict(layers))
+        norms = (nn.ModuleDict({"normalize": choices.norm()}) for _ in range(2 + is_decoder))
+        self.add_module(residual, nn.ModuleList(norms))
 
-    def forward(
-        self, x: Tensor, mask: Tensor, memory: Tensor | None = None, source_mask: Tensor | None = None
-    ) -> Tensor:
-        first, *second, last = self.get_submodule(self.residual).children()
-        x = first(x, lambda y: self.self_attention(y, y, mask))
+    def feed(self, x: Tensor) -> Any:
+        first, second = self.get_submodule(self.feed_forward).children()
+        return second(self.choices.activation(first(x)))
+
+    def forward(self, x: Tensor, mask: Tensor, memory: Tensor | None = None, source_mask: Tensor | None = None) -> Any:
+        parts = [lambda y: self.self_attention(y, y, mask), self.feed]
         if memory is not None:
-            x = second[0](x, lambda y: self.cross_attention(y, memory, source_mask))
-        output: Tensor = last(x, self.get_submodule(self.feed_forward))
-        return output
+            parts.insert(1, lambda y: self.cross_attention(y, memory, source_mask))
+        for part, connection in zip(parts, self.get_submodule(self.residual).children(), strict=True):
+            (normalize,) = connection.children()
+            x = x + part(normalize(x)) if self.choices.pre_norm else normalize(x + part(x))
+        return x
 
 
-ENCODER_NAMES = ("feed_forward_block", "skip_connections")
-DECODER_NAMES = ("feed_forward_layers", "residual_connection")
-
-
-class Stack(nn.Module):
-    """The layers of one side, named like the document's list, and the norm that closes them."""
-
-    def __init__(self, list_name: str, blocks: list[nn.Module], choices: Choices) -> None:
-        super().__init__()
-        self.list_name = list_name
-        self.normalize = choices.norm() if choices.final_norm else nn.Identity()
-        self.add_module(list_name, nn.ModuleList(blocks))
-
-    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
-        for block in self.get_submodule(self.list_name).children():
-            x = block(x, *others)
-        output: Tensor = self.normalize(x)
-        return output
-
-
-def position_table(num_positions: int, width: int, choices: Choices) -> Tensor:
+def position_table(num_positions: int, choices: Choices) -> Tensor:
     """Compute (1, P, d): sin(pos / base^(i / d)), cos(pos / base^((i - 1) / d))."""
-    component = torch.arange(width, dtype=torch.float64)
-    odd = (component - 1) / width if choices.has_brackets else component - 1 / width
-    omega = choices.base ** torch.where(component % 2 == 0, component / width, odd)
+    component = torch.arange(WIDTH, dtype=torch.float64)
+    odd = (component - 1) / WIDTH if choices.has_brackets else component - 1 / WIDTH
+    omega = choices.base ** torch.where(component % 2 == 0, component / WIDTH, odd)
     angles = torch.arange(num_positions)[:, None] / omega
     return torch.where(component % 2 == 0, angles.sin(), angles.cos())[None]
 
 
-class PositionalEncoding(nn.Module):
-    positional_embeddings: Tensor
+class Side(nn.Module):
+    """The layers of one side, named like the document's list, and the norm that closes them."""
 
-    def __init__(self, num_positions: int, width: int, choices: Choices) -> None:
+    def __init__(self, side: int, choices: Choices, *names: str) -> None:
         super().__init__()
-        table = position_table(num_positions, width, choices)
-        self.register_buffer("positional_embeddings", table, persistent=choices.has_tables)
+        self.normalize = choices.norm() if choices.final_norm else nn.Identity()
+        self.name = f"{('encoder', 'decoder')[side]}_list"
+        blocks = (Block(choices.inner[side], choices, *names) for _ in range(choices.num_layers[side]))
+        self.add_module(self.name, nn.ModuleList(blocks))
 
-
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of the models that the tests build; names as in the importer's configuration."""
-
-    source_vocabulary_size: int
-    target_vocabulary_size: int
-    d_model: int = 16
-    d_ff: int = 24
-    decoder_d_ff: int | None = None
-    num_heads: int = 2
-    num_encoder_layers: int = 2
-    num_decoder_layers: int = 2
-    max_source_positions: int = 64
-    max_target_positions: int = 48
+    def forward(self, x: Tensor, *others: Tensor) -> Any:
+        for block in self.get_submodule(self.name).children():
+            x = block(x, *others)
+        return self.normalize(x)
 
 
 class Transformer002(nn.Module):
@@ -255,43 +179,37 @@ class Transformer002(nn.Module):
     It returns logits instead of their logarithmic softmax.
     """
 
-    def __init__(self, sizes: Sizes, choices: Choices) -> None:
+    def __init__(self, choices: Choices) -> None:
         super().__init__()
-        width, inner = sizes.d_model, (sizes.d_ff, sizes.decoder_d_ff or sizes.d_ff)
-        encoder: list[nn.Module] = [
-            Block(width, inner[0], choices, *ENCODER_NAMES) for _ in range(sizes.num_encoder_layers)
-        ]
-        decoder: list[nn.Module] = [
-            Block(width, inner[1], choices, *DECODER_NAMES) for _ in range(sizes.num_decoder_layers)
-        ]
-        self.encoder = Stack("encoder_list", encoder, choices)
-        self.decoder = Stack("decoder_list", decoder, choices)
-        self.source_embedding = nn.ModuleDict({"embeddings": nn.Embedding(sizes.source_vocabulary_size, width)})
-        self.target_embedding = nn.ModuleDict({"embeddings": nn.Embedding(sizes.target_vocabulary_size, width)})
-        self.source_positional_encoding = PositionalEncoding(sizes.max_source_positions, width, choices)
-        self.target_positional_encoding = PositionalEncoding(sizes.max_target_positions, width, choices)
-        self.projection_layer = nn.ModuleDict()
-        self.projection_layer["linear_layer"] = nn.Linear(
-            width, sizes.target_vocabulary_size, bias=choices.projection_bias
-        )
+        self.encoder = Side(0, choices, "feed_forward_block", "skip_connections")
+        self.decoder = Side(1, choices, "feed_forward_layers", "residual_connection")
+        sides = zip(("source", "target"), (SOURCE_SIZE, choices.target_size), LONGEST, strict=True)
+        for name, size, longest in sides:
+            self.add_module(f"{name}_embedding", nn.ModuleDict({"embeddings": nn.Embedding(size, WIDTH)}))
+            positions = nn.Module()
+            table = position_table(longest, choices)
+            positions.register_buffer("positional_embeddings", table, persistent=choices.has_tables)
+            self.add_module(f"{name}_positional_encoding", positions)
+        projection = nn.Linear(WIDTH, choices.target_size, bias=choices.projection_bias)
         if choices.is_tied:
-            self.projection_layer["linear_layer"].weight = self.target_embedding["embeddings"].weight
-        self.factor = math.sqrt(width) if choices.scale_embeddings else 1.0
+            projection.weight = self.get_parameter("target_embedding.embeddings.weight")
+        self.projection_layer = nn.ModuleDict({"linear_layer": projection})
+        self.factor = math.sqrt(WIDTH) if choices.scale_embeddings else 1.0
 
-    def embed(self, embedding: nn.ModuleDict, positions: PositionalEncoding, ids: Tensor) -> Tensor:
-        embedded: Tensor = embedding["embeddings"](ids) * self.factor
-        return embedded + positions.positional_embeddings[:, : ids.shape[1], :].to(embedded.dtype)
+    def embed(self, side: str, ids: Tensor) -> Tensor:
+        embedded: Tensor = self.get_submodule(f"{side}_embedding.embeddings")(ids) * self.factor
+        positions = self.get_buffer(f"{side}_positional_encoding.positional_embeddings")
+        return embedded + positions[:, : ids.shape[1], :].to(embedded.dtype)
 
     @torch.no_grad()
-    def forward(self, source: Tensor, target: Tensor, source_lengths: Tensor | None = None) -> Tensor:
+    def forward(self, source: Tensor, target: Tensor, source_lengths: Tensor | None = None) -> Any:
         """Compute (B, S), (B, T) -> logits (B, T, V)."""
         lengths = torch.tensor([source.shape[1]] * len(source)) if source_lengths is None else source_lengths
         source_mask = (torch.arange(source.shape[1]) < lengths[:, None])[:, None, None, :]
         target_mask = torch.tril(torch.ones(target.shape[1], target.shape[1]))[None, None]
-        memory = self.encoder(self.embed(self.source_embedding, self.source_positional_encoding, source), source_mask)
-        x = self.embed(self.target_embedding, self.target_positional_encoding, target)
-        logits: Tensor = self.projection_layer["linear_layer"](self.decoder(x, target_mask, memory, source_mask))
-        return logits
+        memory = self.encoder(self.embed("source", source), source_mask)
+        x = self.decoder(self.embed("target", target), target_mask, memory, source_mask)
+        return self.projection_layer["linear_layer"](x)
 
     def greedy(self, source: list[int], start_id: int, eos_id: int, never: list[int], limit: int) -> tuple[int, ...]:
         """Append the most probable allowed token repeatedly; the end-of-sentence id is included unless cut off."""

@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,79 +18,61 @@ from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
 from tests.export.importers.state_dict.checkpoints import (
     NEVER,
-    SIZES,
     TARGET_IDS,
+    TARGET_SIZE,
     Notebook,
-    Renames,
     make,
     random_sources,
     renamed,
 )
 from tests.export.importers.state_dict.readings import (
-    Attention000,
-    Attention001,
-    Attention002,
+    LONGEST,
+    WIDTH,
+    Attention,
     Attention003,
-    Attention004,
     Choices,
+    JointAttention,
 )
 from tests.unit.engine import reference_search
 
-WIDTH = SIZES.d_model
-LENGTHS = [1, 2, 3, 5, 8, 13, 21, 34]
-NUM_STEPS = 10
+Converted = tuple[Notebook, Path, Manifest]
+LENGTHS, NUM_STEPS = [1, 2, 3, 5, 8, 13, 21, 34], 10
 START_ID, EOS_ID = TARGET_IDS["bos_id"], TARGET_IDS["eos_id"]
-
 # Each document's part inside 002's model if it describes only attention or a block; positions as in the paper, except
 # where the document has its own. Seeds are chosen so that sentences end, each in its own way.
-SMALLEST = replace(SIZES, num_encoder_layers=1, num_decoder_layers=1)
-DOCUMENTS = {
-    "000": lambda: make(Choices(lambda: Attention000(WIDTH, 2), base=10000.0), SMALLEST, seed=2),
-    "001": lambda: make(  # four heads of four components: padded for the kernels, no output layer to drop the padding
-        Choices(lambda: Attention001(WIDTH, 4), base=10000.0),
-        replace(SMALLEST, num_heads=4),
-        seed=4,
-        attention="packed",
-    ),
-    "002": lambda: make(Choices(lambda: Attention002(WIDTH, 2), base=1000.0), SMALLEST, seed=2),
-    "003": lambda: make(Choices(lambda: Attention003(WIDTH, 2), base=10000.0), SMALLEST, seed=9),
-    "004": lambda: make(
-        Choices(lambda: Attention004(WIDTH, 2), lambda: nn.LayerNorm(WIDTH), base=10000.0),
-        SMALLEST,
-        seed=2,
-        score_scale="model",
+SMALL = partial(Choices, num_layers=(1, 1), base=10000.0)
+DOCUMENTS: dict[str, tuple[Choices, dict[str, Any]]] = {
+    "000": (SMALL(partial(Attention, "W_q W_k W_v W_o")), {"seed": 2}),
+    # Four heads of four components: padded for the kernels, no output layer to drop the padding.
+    "001": (SMALL(partial(JointAttention, True, 4)), {"seed": 4, "num_heads": 4, "attention": "packed"}),
+    "002": (SMALL(partial(Attention, "w_query w_key w_value w_o"), base=1000.0), {"seed": 2}),
+    "003": (SMALL(Attention003), {"seed": 9}),
+    "004": (
+        SMALL(
+            partial(Attention, "to_queries to_keys to_values unify_heads", bias=False, by_width=True),
+            partial(nn.LayerNorm, WIDTH),
+        ),
+        {"seed": 2, "score_scale": "model"},
     ),
 }
-NAMES_OF_004: Renames = (
-    ("self_attention", "attention"),
-    *((rf"(skip_connections|residual_connection).{each}.normalize", f"norm_{each + 1}") for each in range(3)),
-    ("feed_forward_(block|layers).linear_layer1", "ff.0"),
-    ("feed_forward_(block|layers).linear_layer2", "ff.2"),
-)
 WITH_JSON = ("003", "004")  # tokenizers; the others have SentencePiece's
-# Tracing takes seconds. Importing is tested with the attention of each document (test_options.py).
-CONVERTED = (
-    pytest.param("000", marks=pytest.mark.full),
-    "001",
-    "002",
-    pytest.param("003", marks=pytest.mark.full),
-    "004",
-)
+IN_FULL = ("000", "003")  # tracing takes seconds; importing is tested with the attention of each (test_logits.py)
 
 
 @pytest.fixture(scope="module")
 def convert_document(
     tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], tuple[Notebook, Path, Manifest]]:
+) -> Callable[[str], Converted]:
     """Return a function that converts a document's model, once."""
 
     @functools.cache
-    def run(document: str) -> tuple[Notebook, Path, Manifest]:
+    def run(document: str) -> Converted:
         directory = tmp_path_factory.mktemp(document)
-        files = json_tokenizers if document in WITH_JSON else tokenizers
-        renames = NAMES_OF_004 if document == "004" else ()
-        notebook = DOCUMENTS[document]().write(
-            directory / "saved", files, lambda weights, path: torch.save(renamed(weights, renames), path)
+        choices, said = DOCUMENTS[document]
+        notebook = make(choices, **said).write(
+            directory / "saved",
+            json_tokenizers if document in WITH_JSON else tokenizers,
+            lambda weights, path: torch.save(renamed(weights, document), path),
         )
         bundle = directory / "bundle"
         return notebook, bundle, convert(notebook.path, bundle, "pytorch", options=notebook.options)
@@ -97,66 +80,47 @@ def convert_document(
     return run
 
 
-@pytest.fixture(scope="module", params=CONVERTED)
-def converted(
-    request: pytest.FixtureRequest, convert_document: Callable[[str], tuple[Notebook, Path, Manifest]]
-) -> tuple[Notebook, Path, Manifest]:
-    return convert_document(request.param)
-
-
-@pytest.fixture(scope="module")
-def graphs(converted: tuple[Notebook, Path, Manifest]) -> GraphPair:
-    _, bundle, manifest = converted
-    return GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model, 1)
-
-
-def test_log_probs_in_a_ragged_batch(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
-    notebook, _, manifest = converted
-    sources, size = random_sources(LENGTHS), SIZES.target_vocabulary_size
-    targets = np.random.default_rng(0).integers(4, size, (len(sources), NUM_STEPS))
+@pytest.mark.parametrize(
+    "document", [pytest.param(each, marks=[pytest.mark.full] * (each in IN_FULL)) for each in DOCUMENTS]
+)
+def test_log_probs_greedy_tokens_and_manifest(document: str, convert_document: Callable[[str], Converted]) -> None:
+    notebook, bundle, manifest = convert_document(document)
+    graphs = GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model, 1)
+    sources = random_sources(LENGTHS)
+    targets = np.random.default_rng(0).integers(4, TARGET_SIZE, (len(sources), NUM_STEPS))
     targets[:, 0] = START_ID
-    width = max(map(len, sources))
-    padded = torch.tensor([source + [0] * (width - len(source)) for source in sources])
+    padded = torch.tensor([source + [0] * (max(map(len, sources)) - len(source)) for source in sources])
     lengths = torch.tensor([len(source) for source in sources])
-    expected = notebook.model(padded, torch.from_numpy(targets), lengths).log_softmax(-1).numpy()
-    expected[:, :, NEVER] = -np.inf
+    log_probs = notebook.model(padded, torch.from_numpy(targets), lengths).log_softmax(-1).numpy()
+    log_probs[:, :, NEVER] = -np.inf
     state = graphs.start(sources, manifest.tokenizer.pad_id, NUM_STEPS)
     for step in range(NUM_STEPS):
-        ids, log_probs = state.candidates(targets[:, step], size)
-        given = np.empty_like(log_probs)
-        np.put_along_axis(given, ids, log_probs, axis=1)
-        np.testing.assert_allclose(given, expected[:, step], atol=5e-5)
+        ids, given = state.candidates(targets[:, step], TARGET_SIZE)
+        np.testing.assert_allclose(given, np.take_along_axis(log_probs[:, step], ids, 1), atol=5e-5)
 
-
-def test_greedy_tokens(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
-    notebook, _, manifest = converted
     sources = random_sources(LENGTHS * 3, seed=2)
     expected = [notebook.model.greedy(source, START_ID, EOS_ID, NEVER, 24) for source in sources]
     assert decode_cached(graphs, manifest.tokenizer, [(source, (), 24) for source in sources]) == expected
     assert len(set(expected)) > len(sources) // 2
     assert len({len(output) for output in expected}) > 3
 
-
-def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) -> None:
-    """Golden sentences go through tokenizers of both languages, wrapped as the configuration says."""
-    notebook, bundle, manifest = converted
     assert Manifest.load(bundle) == manifest
-    suffix = "json" if manifest.tokenizer.kind == "tokenizers" else "model"
+    suffix = "json" if document in WITH_JSON else "model"
     assert manifest.tokenizer.files == (f"source.{suffix}", f"target.{suffix}")
     assert (manifest.tokenizer.eos_id, manifest.tokenizer.source_eos_id) == (2, 3)
     (pair,) = manifest.languages
     assert (pair.source_language_code, pair.target_language_code, pair.source_prefix_ids) == ("en", "hi", (2,))
     assert manifest.suppressed_ids == tuple(NEVER)
-    assert manifest.limits.max_source_tokens == notebook.said["max_source_positions"]
+    assert (manifest.limits.max_source_tokens, manifest.limits.max_output_tokens) == LONGEST
     assert len(manifest.golden) >= 3
     for golden in manifest.golden:
         assert (golden.source_ids[0], golden.source_ids[-1]) == (2, 3)
-        limit = manifest.limits.max_output_tokens
-        assert golden.output_ids == notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, limit)
+        output = notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, LONGEST[1])
+        assert golden.output_ids == output
 
 
 def test_int8_of_what_no_dense_layer_takes_part_in(
-    convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], tmp_path: Path
+    convert_document: Callable[[str], Converted], tmp_path: Path
 ) -> None:
     """Handwritten norms and parallel heads: compared with the model by the conversion, and the same whatever the
     batch."""
@@ -170,20 +134,17 @@ def test_int8_of_what_no_dense_layer_takes_part_in(
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(500, marks=[pytest.mark.full, pytest.mark.timeout(600)])])
-def test_the_engine_searches_as_the_reading_does(
-    convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], count: int
-) -> None:
+def test_the_engine_searches_as_the_reading_does(convert_document: Callable[[str], Converted], count: int) -> None:
     """Greedy and with four beams, all in one running batch; a beam may differ where two scores are nearly equal."""
     notebook, bundle, manifest = convert_document("002")
-    lengths = np.random.default_rng(5).integers(1, 40, count).tolist()
-    sources = random_sources(lengths, seed=4)
+    sources = random_sources(np.random.default_rng(5).integers(1, 40, count).tolist(), seed=4)
     options = [
         DecodingOptions(beam_size=size, length_penalty=0.8, num_hypotheses=1, max_output_tokens=16) for size in (1, 4)
     ]
     with open_engine(bundle, manifest) as engine:
-        greedy, beams = (engine.decode([(source, ()) for source in sources], each) for each in options)
+        found = [engine.decode([(source, ()) for source in sources], each) for each in options]
     num_ties = 0
-    for source, plain, best in zip(sources, greedy, beams, strict=True):
+    for source, *results in zip(sources, *found, strict=True):
 
         @functools.cache
         def log_probs(fed: tuple[int, ...], source: list[int] = source) -> Floats:
@@ -194,14 +155,11 @@ def test_the_engine_searches_as_the_reading_does(
         def along(fed: Sequence[int], log_probs: Callable[[tuple[int, ...]], Floats] = log_probs) -> Floats:
             return log_probs(tuple(fed))
 
-        expected = [reference_search.search(along, [START_ID], EOS_ID, each)[0] for each in options]
-        assert ended(plain[0].token_ids, 16) == expected[0][0]
-        if ended(best[0].token_ids, 16) != expected[1][0]:
-            assert best[0].score == pytest.approx(expected[1][1], abs=1e-4)
-            num_ties += 1
+        for how, (best, *_) in zip(options, results, strict=True):
+            token_ids, score = reference_search.search(along, [START_ID], EOS_ID, how)[0]
+            ended = best.token_ids if len(best.token_ids) == 16 else (*best.token_ids, EOS_ID)
+            if ended != token_ids:
+                assert how.beam_size > 1
+                assert best.score == pytest.approx(score, abs=1e-4)
+                num_ties += 1
     assert num_ties <= count // 200
-
-
-def ended(token_ids: tuple[int, ...], limit: int) -> tuple[int, ...]:
-    """Append the end-of-sentence id that an engine's output lacks."""
-    return token_ids if len(token_ids) == limit else (*token_ids, EOS_ID)

@@ -1,10 +1,12 @@
 """Foldings give what the strangers' own arithmetic does, or what document 003 prints; mistakes in --names are told."""
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
@@ -12,20 +14,7 @@ from export.importers.state_dict.foldings import Heads
 from export.importers.state_dict.layout import FOLDER, read_layout
 from export.importers.state_dict.weights import fold
 
-NAMES = """
-[names]
-"l{layer}.q" = ["encoder.layers.{layer}.self_attention.query.weight", "transposed"]
-"l{layer}.kv" = ["encoder.layers.{layer}.self_attention.key.weight", "grouped"]
-"l{layer}.qkv" = ["decoder.layers.{layer}.self_attention.*.weight", "fused_grouped"]
-"l{layer}.glu" = ["encoder.layers.{layer}.feed_forward.*.weight", "gate_last"]
-"l{layer}.swiglu" = ["decoder.layers.{layer}.feed_forward.*.weight", "gate_first"]
-"l{layer}.out.{weight}" = "encoder.layers.{layer}.feed_forward.outer.{weight}"
-"l{layer}.gamma" = ["encoder.layers.{layer}.feed_forward.outer", "scale"]
-"l{layer}.heads.{head}" = "encoder.layers.{layer}.cross.{weight}"
-"""
-HEADS = Heads(4, 2)
-X = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
-
+LAYER = "encoder.layers.0."
 THREE_DIGITS = 0.501e-3  # half of the last digit plus float32 rounding
 PRINTED = torch.tensor(
     [
@@ -48,42 +37,59 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def test_foldings(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(NAMES.replace('cross.{weight}"', 'cross.weight"'))
-    q, kv, qkv, glu, swiglu = drawn(8, 8), drawn(4, 8), drawn(16, 8), drawn(12, 8), drawn(14, 8)
-    out, gamma = nn.Linear(6, 8), drawn(8)
-    heads = {f"l0.heads.{head}": drawn(2, 8) + head for head in range(11)}  # ten comes after nine
-    tensors = {"l0.q": q, "l0.kv": kv, "l0.qkv": qkv, "l0.glu": glu, "l0.swiglu": swiglu, "l0.gamma": gamma, **heads}
-    tensors |= {"l0.out.weight": out.weight.detach(), "l0.out.bias": out.bias.detach()}
+def shared(heads: Tensor) -> Tensor:
+    """Give each of two heads to two successive ones of four."""
+    own: Tensor = heads.unflatten(1, (2, 2))
+    return own[:, [0, 0, 1, 1]].flatten(1)
+
+
+def folded(path: Path, tensors: Mapping[str, Tensor], heads: Heads) -> dict[str, Tensor]:
     problems: list[str] = []
-    weights, _ = fold(tensors, read_layout(path).find(tensors), HEADS, None, problems)
+    weights, _ = fold(tensors, read_layout(path).find(tensors), heads, None, problems)
     assert problems == []
+    return {name.removeprefix(LAYER): weight for name, weight in weights.items()}
 
-    def ours(name: str, x: Tensor = X) -> Tensor:
-        return nn.functional.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
-    def shared(rows: Tensor) -> Tensor:
-        """Give each of two heads to two successive ones of four."""
-        heads: Tensor = (X @ rows.T).unflatten(1, (2, 2))
-        return heads[:, [0, 0, 1, 1]].flatten(1)
+X = drawn(3, 8)
+# Rows of 8, and ours; `fused` and `packed` are in test_logits.py.
+FOLDED: dict[str, tuple[int, Callable[[Tensor], tuple[str, list[Tensor]]]]] = {
+    "transposed": (8, lambda w: ("query", [X @ w])),
+    "grouped": (4, lambda w: ("key", [shared(X @ w.T)])),
+    "fused_grouped": (
+        16,
+        lambda w: ("query key value", [X @ w[:8].T, shared(X @ w[8:12].T), shared(X @ w[12:].T)]),
+    ),
+    "gate_first": (14, lambda w: ("gate inner", [*(X @ w.T).chunk(2, 1)])),
+    "gate_last": (12, lambda w: ("inner gate", [*(X @ w.T).chunk(2, 1)])),
+}
 
-    value, gate = (X @ glu.T).chunk(2, -1)
-    first, second = (X @ swiglu.T).chunk(2, -1)
-    for name, expected in {
-        "encoder.layers.0.self_attention.query": X @ q,
-        "encoder.layers.0.self_attention.key": shared(kv),
-        "decoder.layers.0.self_attention.query": X @ qkv[:8].T,
-        "decoder.layers.0.self_attention.key": shared(qkv[8:12]),
-        "decoder.layers.0.self_attention.value": shared(qkv[12:]),
-        "encoder.layers.0.feed_forward.gate": gate,
-        "encoder.layers.0.feed_forward.inner": value,
-        "decoder.layers.0.feed_forward.gate": first,
-        "decoder.layers.0.feed_forward.inner": second,
-        "encoder.layers.0.cross": torch.cat([X @ rows.T for rows in heads.values()], -1),
-    }.items():
-        torch.testing.assert_close(ours(name), expected)
-    torch.testing.assert_close(ours("encoder.layers.0.feed_forward.outer", value), (gamma * out(value)).detach())
+
+@pytest.mark.parametrize("folding", FOLDED)
+def test_foldings(folding: str, tmp_path: Path) -> None:
+    num_rows, compute = FOLDED[folding]
+    weight = drawn(num_rows, 8)
+    names, outputs = compute(weight)
+    path = tmp_path / "mine.toml"
+    ours = "*" if " " in names else names
+    path.write_text(f"[names]\n'l{{layer}}' = {json.dumps([f'encoder.layers.{{layer}}.{ours}.weight', folding])}")
+    found = folded(path, {"l0": weight}, Heads(4, 2))
+    for name, expected in zip(names.split(), outputs, strict=True):
+        torch.testing.assert_close(X @ found[f"{name}.weight"].T, expected)
+
+
+def test_heads_are_joined_and_outputs_scaled(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        """[names]
+        "h{head}" = "encoder.layers.0.query.weight"
+        "out.{weight}" = "encoder.layers.0.outer.{weight}"
+        "gamma" = ["encoder.layers.0.outer", "scale"]"""
+    )
+    heads = {f"h{head}": drawn(2, 8) + head for head in range(11)}  # ten comes after nine
+    weight, bias, gamma = drawn(6, 8), drawn(6), drawn(1, 6)
+    found = folded(path, heads | {"out.weight": weight, "out.bias": bias, "gamma": gamma}, Heads(11, 2))
+    torch.testing.assert_close(found["query.weight"], torch.cat([*heads.values()]))
+    torch.testing.assert_close(X @ found["outer.weight"].T + found["outer.bias"], gamma * (X @ weight.T + bias))
 
 
 @pytest.mark.parametrize(
@@ -107,33 +113,18 @@ def test_mistakes_in_layouts(text: str, expected: str, tmp_path: Path) -> None:
         read_layout(path)
 
 
-def attention(width: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
-    """Return our attention with the document's weights, folded by the importer."""
-    start = "encoder.encoder_list.0.self_attention."
-    named, problems = {start + name: tensor for name, tensor in tensors.items()}, list[str]()
-    weights, _ = fold(named, read_layout(FOLDER / "notebooks.toml").find(named), Heads(2, width // 2), None, problems)
-    assert not problems
-    config = ModelConfig(9, 9, d_model=width, num_heads=2, attention_output=output)  # type: ignore[arg-type]
-    ours = MultiHeadAttention(config).eval()
-    ours.load_state_dict(
-        {name.removeprefix("encoder.layers.0.self_attention."): each for name, each in weights.items()}
-    )
-    return ours
-
-
 @torch.no_grad()
 def test_printed_values_of_document_003() -> None:
+    """Our attention with the document's weights gives its digits, which tell the order of heads."""
     torch.manual_seed(3)
     x = torch.randn(8, 6).T[None]  # columns are tokens
     torch.manual_seed(0)
-    tensors = {
-        f"{kind}_{role}{head}": torch.randn(4, 8 if kind == "W" else 1)  # drawn in the document's order
-        for head in (1, 2)
-        for kind in "Wb"
-        for role in "qkv"
-    }
-    tensors["W_c"] = torch.randn(size=(8, 8))
-    ours = attention(8, tensors, "unbiased")
-    torch.testing.assert_close(ours(x, x)[0].T, PRINTED, rtol=0, atol=THREE_DIGITS)
-    swapped = attention(8, tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}, "unbiased")
-    assert (swapped(x, x)[0].T - PRINTED).abs().max() > 0.1, "the digits tell the order of heads"
+    names = [f"{kind}_{role}{head}" for head in (1, 2) for kind in "Wb" for role in "qkv"]  # in the document's order
+    tensors = {name: torch.randn(4, 8 if name[0] == "W" else 1) for name in names} | {"W_c": torch.randn(size=(8, 8))}
+    ours = MultiHeadAttention(ModelConfig(9, 9, d_model=8, num_heads=2, attention_output="unbiased")).eval()
+    for swapped in ({}, {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}):
+        given = {f"encoder.encoder_list.0.self_attention.{name}": each for name, each in (tensors | swapped).items()}
+        found = folded(FOLDER / "notebooks.toml", given, Heads(2, 4))
+        ours.load_state_dict({name.removeprefix("self_attention."): each for name, each in found.items()})
+        error = float((ours(x, x)[0].T - PRINTED).abs().max())
+        assert error > 0.1 if swapped else error <= THREE_DIGITS
