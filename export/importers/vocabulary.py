@@ -63,11 +63,7 @@ def misfits(
         for name, index in special_ids.items()
         if vocabulary.special_ids.get(name, index) != index
     ]
-    added = {
-        index
-        for index in (*special_ids.values(), *others)
-        if isinstance(index, int) and vocabulary.size <= index < size
-    }
+    added = {index for index in (*special_ids.values(), *others) if vocabulary.size <= index < size}
     if vocabulary.size + len(added) != size:
         problems.append(f"it has {vocabulary.size} tokens, the model's {side} has {size}")
     return problems

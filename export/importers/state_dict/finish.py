@@ -21,6 +21,7 @@ from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limi
 from service.text.languages import is_well_formed
 
 T = TypeVar("T")
+_NAMED_IDS = ("eos_id", "unk_id")  # which files of tokenizers may name, too, besides padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def _vocabulary_problems(
 ) -> Iterator[str]:
     if source.kind != target.kind:
         yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
-    ids = {name: settings.model.get(name, getattr(config, name)) for name in ("eos_id", "unk_id")}
+    ids = {name: index for name, index in settings.model.items() if name in _NAMED_IDS and isinstance(index, int)}
     ids["pad_id"] = _target_pad_id(settings, config)
     said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}
     of_source = {"pad_id": ids["pad_id"]} | {name: index for name, index in said.items() if index is not None}

@@ -39,8 +39,8 @@ def build_model(
     heads = None if table is None or table.dim() != 2 else read_heads(said, found, table.shape[1])
     if heads is None:
         is_said = "num_heads" in said
-        lacking = layout.theirs(ENCODER_TABLE, found.values()) if table is None else "--config: num_heads"
-        problems += [] if is_said and table is not None else [f"{lacking} is missing"]
+        lacking = layout.theirs(ENCODER_TABLE, found.values()) if table is None or is_said else "--config: num_heads"
+        problems.append(f"{lacking} is missing")
         return Built()
     weights, origins = fold(tensors, found, heads, settings.attention, problems)
     shown = infer_config(weights, heads.number)

@@ -42,6 +42,8 @@ _CHECKS: dict[str, _Check] = {
     "beam_size": (lambda value: _is_number(value, 1) and value <= MAX_BEAM_SIZE, f"a number from 1 to {MAX_BEAM_SIZE}"),
     "length_penalty": (lambda value: isinstance(value, (int, float)) and abs(value) <= 10.0, "a number from -10 to 10"),
 }
+# Of the model's keys, those without which nothing else can be checked.
+_OF_MODEL: dict[str, _Check] = {**dict.fromkeys(TARGET_IDS, (_is_number, "a token id")), "num_heads": _COUNT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,11 @@ def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Setti
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
             problems.append(f"{file}: {name} is {value!r:.80}, expected {expected}")
-    for name in [each for each in (*TARGET_IDS, "num_heads") if each in document]:
-        is_usable, expected = _COUNT if name == "num_heads" else _ID
-        if not is_usable(document[name]):
-            problems.append(f"{file}: {name} is {document[name]!r:.80}, expected {expected}")
+    model = {name: value for name, value in document.items() if name in of_model}
+    for name, (is_usable, expected) in _OF_MODEL.items():
+        if name in model and not is_usable(model[name]):
+            problems.append(f"{file}: {name} is {model.pop(name)!r:.80}, expected {expected}")
     for name in _TOKENIZERS:
         if name in document:
             chosen[name] = read_part(f"{file}: {name}", partial(read_options, document[name]), problems)
-    return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)
+    return Settings(model, **chosen)
