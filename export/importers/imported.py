@@ -22,8 +22,7 @@ class CheckpointError(Exception):
     def __init__(self, directory: Path, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         # One line, even if the problems' texts, which quote files from elsewhere, contain line ends.
-        text = f"{directory} can't be converted: {'; '.join(_listed(problems))}"
-        super().__init__(text if text.endswith("?") else f"{text}.")
+        super().__init__(f"{directory} can't be converted: {'; '.join(_listed(problems))}.")
 
 
 def _listed(problems: Sequence[str]) -> list[str]:

@@ -38,21 +38,26 @@ def load_pickle(path: Path) -> Any:
         return _load_quietly(path)
     except pickle.UnpicklingError as error:
         # torch's own text advises disabling the safety.
-        if "Unsupported operand" in str(error):  # no pickle
-            raise ValueError(_damaged(path, error)) from error
+        if "Unsupported operand" in str(error) and not _is_pickle(path):
+            raise ValueError(_damaged(path, "no pickle")) from error
         what = f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code"
         raise ValueError(f"{what}; save model.state_dict(), or as safetensors") from error
     except Exception as error:  # a damaged pickle can raise anything
         if "TorchScript" in str(error):
             raise ValueError(f"{path.name} is TorchScript, which is code; save model.state_dict()") from error
-        raise ValueError(_damaged(path, error)) from error
+        raise ValueError(_damaged(path, _first_line(error))) from error
 
 
-def _damaged(path: Path, error: Exception) -> str:
+def _is_pickle(path: Path) -> bool:
+    with path.open("rb") as file:
+        return zipfile.is_zipfile(path) or file.read(1) == pickle.PROTO
+
+
+def _damaged(path: Path, why: str) -> str:
     what = f"{path.name} is damaged, truncated or not a file of weights"
     if mistake := mistaken_file(path):
         return f"{what}: {mistake}"
-    return f"{what} ({_first_line(error)}); download it again"
+    return f"{what} ({why}); download it again"
 
 
 def _load_quietly(path: Path) -> Any:

@@ -100,7 +100,7 @@ def read_word_tokenizer(path: Path, options: WordOptions | None) -> WordTokenize
     pattern = options.regex or _SPLITS.get(options.split, "")
     if not pattern:
         raise ValueError(
-            'it does not say how texts are split: give "tokenizer" in --config, such as {"split": "whitespace"}'
+            'it does not say how texts are split; give "tokenizer" in --config, such as {"split": "whitespace"}'
         )
     special = _special(ids, options)
     # A space before special tokens: no text has them then.

@@ -19,7 +19,7 @@ from export.importers.weight_files import without_wrappers
 from export.stages import progress
 
 _LOGITS = "logits"
-_NAMED = 3  # of many weights
+_NAMED = 2  # of many weights
 Call = Callable[[nn.Module, Tensor, Tensor], Any]
 
 
@@ -53,7 +53,8 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     """
     path, _, name = like.rpartition(":")
     if not path or not Path(path).is_file():
-        raise NotReadError(f"{path or like} is no file; expected FILE.py:FUNCTION, which returns the model")
+        what = f"{path} is no file" if path else f"{like} names no function"
+        raise NotReadError(f"{what}; expected FILE.py:FUNCTION, which returns the model")
     specification = importlib.util.spec_from_file_location("dragoman_author", path)
     assert specification is not None
     assert specification.loader is not None
@@ -89,23 +90,19 @@ def _load(module: nn.Module, weights: Mapping[str, Tensor], like: str) -> None:
     first = f"{next(iter(weights), '').partition('.')[0]}."
     if not names.keys() & weights.keys() and all(name.startswith(first) for name in weights):
         weights = {name.removeprefix(first): each for name, each in weights.items()}
+    lacking, further = sorted(names.keys() - weights.keys()), sorted(weights.keys() - names.keys())
+    shapes = [
+        (each, tuple(given.shape), tuple(own[names[each]].shape)) for each, given in weights.items() if each in names
+    ]
+    other = [f"{each} is {given} instead of {wanted}" for each, given, wanted in shapes if given != wanted]
     problems = [
         f"the file {how} {', '.join(found[:_NAMED])}{f' and {len(found) - _NAMED} more' * (len(found) > _NAMED)}"
-        for how, found in (
-            ("lacks", sorted(names.keys() - weights.keys())),
-            ("has besides", sorted(weights.keys() - names.keys())),
-            ("has otherwise", [each for each, full in names.items() if _differ(weights.get(each), own[full])]),
-        )
+        for how, found in (("lacks", lacking), ("has besides", further), ("differs, as", other))
         if found
     ]
     if problems:
         raise NotReadError(f"the weights are not those of the model that {like} builds: {'; '.join(problems)}")
     module.load_state_dict({full: weights[name] for name, full in names.items()})
-
-
-def _differ(given: Tensor | None, own: Tensor) -> bool:
-    """Return whether a weight has another shape, or quantized numbers."""
-    return given is not None and (given.shape != own.shape or given.is_floating_point() != own.is_floating_point())
 
 
 def copied_author(module: nn.Module, logits: Call | None) -> Author:

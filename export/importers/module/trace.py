@@ -88,7 +88,9 @@ class Trace:
         with _plainly():
             expected = logits(*changed)
         if expected.isnan().any():
-            raise ValueError("its logits are not numbers (NaN); are its weights?")
+            raise ValueError("its logits are not numbers (NaN): look for such weights")
+        if bool((expected >= 0).all()) and torch.allclose(expected.sum(-1), torch.ones(())):
+            raise ValueError("it returns probabilities; expected are logits, or their logarithms: leave out softmax")
         found = trace.run({sources: changed[0], targets: changed[1]}, trace.logits)
         if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
             raise ValueError("what it computes depends on more than its inputs: is it in training mode?")

@@ -27,7 +27,7 @@ def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--names", "--like")
     if options.like and options.names is not None:
         problems.append("--names is for names that no --like explains; give one of them")
-    file = read_part(path.name, lambda: find_state_dict(path), problems)
+    file = read_part("the state dict", lambda: find_state_dict(path), problems)
     tensors = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
     companions = read_companions(options, problems)
     if not options.like:
