@@ -218,6 +218,7 @@ _DECODERS = re.compile(
     "(llama|gpt|gemma|qwen|mi[nsx]tral|ministral|phi|opt|bloom|falcon|xglm|hunyuan|hy_v|deepseek|cohere|olmo|glm|smollm|"
     "stablelm|granite|mpt|nemotron|kimi|minimax|seed_oss).*"
 )
+_ENCODERS = re.compile(".*bert|(xlm-)?roberta.*|electra|deberta.*|ernie|xlnet|canine")
 
 
 def refused_type(document: Mapping[str, Any]) -> str | None:
@@ -228,4 +229,6 @@ def refused_type(document: Mapping[str, Any]) -> str | None:
     if known is None and (_DECODERS.fullmatch(model_type) or any(name.endswith("ForCausalLM") for name in named)):
         by_name = f" ({named[0]})" if named else ""
         known = f"a decoder without an encoder{by_name}; converted are models of both"
+    if known is None and _ENCODERS.fullmatch(model_type):
+        known = "a mere encoder, which does not generate; converted are models of both"
     return None if known is None else f"model_type is {model_type!r}, {known}"
