@@ -1,6 +1,7 @@
 """Reads files written by `torch.save`, as tensors only: nothing in them is run."""
 
 import pickle
+import re
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from torch import Tensor
 from export.architecture.stored import Array, as_array
 from export.importers import stored_file
 from export.importers.inert_pickle import Record, names_asked
+from export.importers.mistaken import mistaken_file
 from service.bundle.regular_file import check_regular
 
 
@@ -41,13 +43,26 @@ def load_pickle(path: Path, *, with_records: bool = False) -> Any:
             return _load_quietly(path)
     except pickle.UnpicklingError as error:
         # torch's own text advises disabling the safety.
-        raise ValueError(
-            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
-        ) from error
+        if "Unsupported operand" in str(error) and not _is_pickle(path):
+            raise ValueError(_damaged(path, "no pickle")) from error
+        what = f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code"
+        raise ValueError(f"{what}; save model.state_dict(), or as safetensors") from error
     except Exception as error:  # a damaged pickle can raise anything
-        raise ValueError(
-            f"{path.name} is damaged, truncated or not a file of weights ({_first_line(error)}); download it again"
-        ) from error
+        if "TorchScript" in str(error):
+            raise ValueError(f"{path.name} is TorchScript, which is code; save model.state_dict()") from error
+        raise ValueError(_damaged(path, _first_line(error))) from error
+
+
+def _is_pickle(path: Path) -> bool:
+    with path.open("rb") as file:
+        return zipfile.is_zipfile(path) or file.read(1) == pickle.PROTO
+
+
+def _damaged(path: Path, why: str) -> str:
+    what = f"{path.name} is damaged, truncated or not a file of weights"
+    if mistake := mistaken_file(path):
+        return f"{what}: {mistake}"
+    return f"{what} ({why}); download it again"
 
 
 def _records(path: Path) -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
@@ -73,9 +88,8 @@ def _load_mapped(path: Path) -> Any:
 
 def _culprit(text: str) -> str:
     """Return what a rejected pickle requested, extracted from torch's long explanation."""
-    for line in text.splitlines():
-        if "GLOBAL" in line or "Unsupported" in line:
-            return line.strip().rstrip(".")[:160]
+    if asked := re.search(r"GLOBAL (\S+)", text):
+        return asked[1][:160]
     return _first_line(text)
 
 

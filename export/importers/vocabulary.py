@@ -10,6 +10,7 @@ import tokenizers
 from export.importers import stored_file
 from export.importers.imported import TokenizerFile
 from export.importers.listed_pieces import other_model
+from export.importers.mistaken import mistaken_file
 from export.importers.sentencepiece_file import read_facts
 from export.importers.word_list import PICKLED
 from export.importers.word_tokenizer import WordOptions, read_word_tokenizer, special_tokens, word_tokenizer
@@ -35,13 +36,18 @@ class Vocabulary:
 
 def read_vocabulary(path: Path, options: WordOptions | None = None) -> Vocabulary:
     """Load a SentencePiece model, JSON of the `tokenizers` library, or a word list, whose texts `options` split."""
+    if mistake := mistaken_file(path):
+        raise ValueError(mistake)
     if path.suffix in WORD_LISTS and not (path.suffix == ".json" and _is_of_tokenizers(path)):
         words = read_word_tokenizer(path, options)
         return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
+    vocabulary = _read_tokenizers_json(path) if path.suffix == ".json" else _read_sentencepiece(path)
     if options is not None:
         raise ValueError('it says itself how texts are split; leave "tokenizer" out of --config')
-    if path.suffix == ".json":
-        return _read_tokenizers_json(path)
+    return vocabulary
+
+
+def _read_sentencepiece(path: Path) -> Vocabulary:
     facts = read_facts(path)
     special = {"pad_id": facts.pad_id, "eos_id": facts.eos_id, "unk_id": facts.unk_id}
     found = {name: index for name, index in special.items() if index >= 0}
@@ -76,7 +82,7 @@ def misfits(
     ]
     added = {index for index in (*special_ids.values(), *others) if vocabulary.size <= index < size}
     if vocabulary.size + len(added) != size:
-        problems.append(f"it has {vocabulary.size} tokens, --config says {side}_vocabulary_size {size}")
+        problems.append(f"it has {vocabulary.size} tokens, the model's {side} has {size}")
     return problems
 
 

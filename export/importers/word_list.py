@@ -28,13 +28,13 @@ def read_words(path: Path) -> tuple[dict[str, int], Mapping[str, Any]]:
         return ids_of(read_inert(path)), {}
     try:
         text = stored_file.read(path).decode()
-        if path.suffix == ".txt":
-            return ids_of(_lines(text)), {}
-        document = json.loads(text)
+        document = None if path.suffix == ".txt" else json.loads(text)
         if isinstance(document, str):  # what Keras' to_json returns, written as JSON once more
             document = json.loads(document)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no {path.suffix[1:] or 'text'} in UTF-8 ({stored_file.reason(error)})") from error
+    if path.suffix == ".txt":
+        return ids_of(_lines(text)), {}
     if isinstance(document, dict) and document.get("class_name") == "Tokenizer":
         return _of_keras(document.get("config"))
     return ids_of(document), {}

@@ -104,8 +104,7 @@ def word_tokenizer(ids: Mapping[str, int], keras: Mapping[str, Any], options: Wo
     pattern = options.regex or _SPLITS.get(options.split, "")
     if not pattern:
         raise ValueError(
-            'a word list does not say how texts are split; give "tokenizer" in --config, such as '
-            f'{{"split": "whitespace", "lowercase": true}}; known are {", ".join(_SPLITS)}, or give regex'
+            'it does not say how texts are split; give "tokenizer" in --config, such as {"split": "whitespace"}'
         )
     special = special_tokens(ids, options)
     # A space before special tokens: no text has them then.

@@ -40,7 +40,7 @@ def test_from_a_training_loop_to_a_call(tmp_path: Path) -> None:
     assert "warning" not in said
     (config,) = re.findall(r"^config = (.*)$", PAGE, re.MULTILINE)
     (tmp_path / "config.json").write_text(json.dumps(ast.literal_eval(config)), encoding="utf-8")
-    (command,) = re.findall(r"^python -m export convert .*?\n```", PAGE, re.DOTALL | re.MULTILINE)
+    (command,) = re.findall(r"^python -m export convert [^`]*--like.*?\n```", PAGE, re.DOTALL | re.MULTILINE)
     run(tmp_path, *shlex.split(command.removesuffix("```").replace("\\\n", "")))
     by_module, by_file = (
         json.loads((tmp_path / "models/en-de" / version / "manifest.json").read_text("utf-8"))["checksums"]

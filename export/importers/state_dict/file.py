@@ -18,6 +18,8 @@ WRAPPERS = ("model_state_dict", "state_dict", "model", "model_state")
 _BESIDE = "generator"
 _BEST = ("checkpoint_best.pt", "best.ckpt")  # of fairseq's and Joey NMT's folders of checkpoints
 
+_NAMED = 2  # of many wrong entries
+
 
 def find_state_dict(path: Path) -> Path:
     """Return the file itself, or the only one in the folder."""
@@ -31,7 +33,9 @@ def find_state_dict(path: Path) -> Path:
     files = [file for file in files if file.name in _BEST] or files
     if len(files) != 1:
         found = ", ".join(file.name for file in files) or "none"
-        raise ValueError(f"it should hold one file {', '.join(SUFFIXES)}, found {found}; give the file itself")
+        raise ValueError(
+            f"it should hold one file {', '.join(SUFFIXES)}, found {found}; give the file itself, or its shards in one"
+        )
     return files[0]
 
 
@@ -52,16 +56,22 @@ def named_tensors(document: Any) -> dict[str, Tensor]:
             document = {**inner, **{f"{_BESIDE}.{name}": value for name, value in parts.items()}}
     if not isinstance(document, dict) or isinstance(document, Record) or not document:
         raise ValueError(f"it holds {type(document).__name__}, expected names with tensors: save model.state_dict()")
-    others = [f"{name!r} holds {shown}" for name, value in document.items() if (shown := _misfit(name, value))]
+    others = [f"{name!r} {shown}" for name, value in document.items() if (shown := _misfit(name, value))]
     if others:
-        raise ValueError(", ".join(others))
+        raise ValueError(", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)))
     return without_wrappers(document)
 
 
 def _misfit(name: Any, value: Any) -> str:
     """Describe an entry that is not a named, plain tensor; return an empty string for one."""
-    if not isinstance(value, Tensor) or not isinstance(name, str):
-        return f"{type(value).__name__}, expected a tensor"
-    if value.layout != torch.strided or value.device.type != "cpu":
-        return f"{value.dtype} ({value.layout}, {value.device}), expected plain numbers"
+    if not isinstance(name, str):
+        return "is a name, expected a text"
+    if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
+        return "holds names with tensors: save that by itself"
+    if not isinstance(value, Tensor):
+        return f"holds {type(value).__name__}, expected a tensor"
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized or value.is_complex():
+        return f"holds {value.dtype} ({value.layout}, {value.device}), expected plain numbers"
+    if value.dtype in (torch.int8, torch.uint8) and name.endswith("weight"):
+        return f"holds {value.dtype}; save the model as it is before it is quantized"
     return ""

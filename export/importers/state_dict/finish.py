@@ -25,6 +25,7 @@ from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limi
 from service.text.languages import is_well_formed
 
 T = TypeVar("T")
+_NAMED_IDS = ("eos_id", "unk_id")  # which files of tokenizers may name, too, besides padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,18 @@ def read_companions(options: ImportOptions, saved: Saved, problems: list[str]) -
 
     is_needed = options.config is not None or not saved.settings
     settings = _read("--config", options.config, read, problems) if is_needed else read(None)
-    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer) if settings else (None, None)
+    if settings is None:  # which tells how vocabularies are read
+        for flag, path in (("--tokenizer", options.tokenizer), ("--target-tokenizer", options.target_tokenizer)):
+            if path is not None or (flag == "--tokenizer" and saved.source is None):
+                _read(flag, path, lambda given: None, problems)
+        return Companions(options, None, None, None)
+    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer)
     source = target = _vocabulary("--tokenizer", options.tokenizer, saved.source, words[0], problems)
     if options.target_tokenizer is not None or saved.source != saved.target:
         path = options.target_tokenizer
         flag, path = ("--tokenizer", options.tokenizer) if path is None else ("--target-tokenizer", path)
         target = _vocabulary(flag, path, saved.target, words[1], problems)
-    if settings is not None and target is not None:
+    if target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
 
@@ -156,14 +162,19 @@ def _vocabulary_problems(
 ) -> Iterator[str]:
     if source.kind != target.kind:
         yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
-    ids = {"pad_id": _target_pad_id(settings, config), "eos_id": config.eos_id, "unk_id": config.unk_id}
+    ids = {name: index for name, index in settings.model.items() if name in _NAMED_IDS and isinstance(index, int)}
+    ids["pad_id"] = _target_pad_id(settings, config)
     said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}
     of_source = {"pad_id": ids["pad_id"]} | {name: index for name, index in said.items() if index is not None}
     size = config.source_vocabulary_size
+    if size != source.size == config.target_vocabulary_size and target.size == size:
+        yield f"--tokenizer has the {source.size} tokens of the target, and the other way round: swap them"
+        return
     for problem in misfits(source, size, of_source, settings.source_prefix_ids, "source"):
         yield f"--tokenizer: {problem}"
+    flag = "--tokenizer, without --target-tokenizer" if target is source else "--target-tokenizer"
     for problem in misfits(target, config.target_vocabulary_size, ids, [config.decoder_start_id], "target"):
-        yield f"--target-tokenizer: {problem}"
+        yield f"{flag}: {problem}"
 
 
 def _tokenizer(

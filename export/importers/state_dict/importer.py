@@ -27,7 +27,9 @@ from export.importers.state_dict.saved import Saved, read_saved
 def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     """Read and check a state dict's file, or a folder that contains one, and the files that `options` name."""
     problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--names", "--like")
-    file = read_part(path.name, lambda: find_state_dict(path), problems)
+    if options.like and options.names is not None:
+        problems.append("--names is for names that no --like explains; give one of them")
+    file = read_part("the state dict", lambda: find_state_dict(path), problems)
     document = None if file is None else read_part("the state dict", lambda: load(file), problems)
     tensors = None if document is None else read_part("the state dict", lambda: named_tensors(document), problems)
     if not options.like:

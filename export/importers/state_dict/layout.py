@@ -28,7 +28,7 @@ _WORDS = {
 }
 _SAVED = {"settings": list, "vocabularies": list, "always": dict, "keys": dict}
 _MAX_BYTES = 2**20
-_LISTED = 6  # names in an error
+_LISTED = 2  # names in an error
 _EVERY_MODEL = (
     ENCODER_TABLE,
     "encoder.layers.0.self_attention.query.weight",
@@ -37,6 +37,9 @@ _EVERY_MODEL = (
 )
 _PARTS = ("query", "key", "value", "gate", "inner")  # what `*` stands for
 _NUMBERS = ("layer", "head")
+_RECURRENT = re.compile(r"weight_hh_l\d")  # of torch's LSTM and GRU
+# Words that names of a side have, at least one of them.
+_SIDES = {"encoder": re.compile("enc|src|source"), "decoder": re.compile("dec|tgt|trg|target|cross|lm_head|wte")}
 _PLACEHOLDER = re.compile(r"{([a-zA-Z_]\w*)}", re.ASCII)
 
 
@@ -154,16 +157,21 @@ def choose_layout(names: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layo
 
 
 def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found], layouts: Sequence[Layout]) -> str:
+    if recurrent := next((name for name in names if _RECURRENT.search(name)), None):
+        return f"it is a recurrent network ({recurrent}); converted are Transformers with encoder and decoder"
     count, part = max(each.part_of(names) for each in layouts)
-    if count:
+    if 2 * count > len(names):
         return f"it holds a part of a Transformer by itself ({part}); save the state_dict() of the whole model"
+    lacking = [side for side, words in _SIDES.items() if not any(words.search(name) for name in names)]
+    if len(layouts) > 1 and len(lacking) == 1:
+        return f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); converted are models of both"
     missing = next(
         (theirs for ours in _EVERY_MODEL if (theirs := nearest.theirs(ours, found.values())) not in found), ""
     )
     first = next(name for name in names if name not in found)
     return (
-        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, "
-        f"{nearest.about}, which has no {first} and needs {missing}: describe the names with --names"
+        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, which has "
+        f"no {first} and needs {missing}: give the model's code with --like, or describe the names with --names"
     )
 
 

@@ -100,6 +100,11 @@ def problem_of(folder: Path, **config: Any) -> str:
         ("qwen2", "Qwen2ForCausalLM", "a decoder without an encoder"),
         ("gemma3", "Gemma3ForConditionalGeneration", "a decoder without an encoder"),
         ("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", "a decoder without an encoder"),
+        (
+            "xlm-roberta",
+            "XLMRobertaForMaskedLM",
+            "a mere encoder, which does not generate; converted are models of both",
+        ),
         ("a_new_one", "ANewOneForCausalLM", "a decoder without an encoder (ANewOneForCausalLM)"),
     ],
 )

@@ -14,7 +14,7 @@ from export.cli import main
 from export.engine_decode import greedy_options, open_engine
 from export.importers.imported import Row
 from export.importers.module.author import AuthorReference, load_author
-from export.importers.state_dict.file import read_state_dict
+from export.importers.state_dict.file import load, named_tensors
 from service.bundle.manifest import Manifest
 from service.text.tokenizers import load_tokenizer, of_pair
 
@@ -63,7 +63,7 @@ def test_annalog(tmp_path: Path) -> None:
     tokenizer = of_pair(load_tokenizer(manifest.tokenizer, bundle), manifest.first_pair)
     texts = ["".join(parts) for parts in itertools.product(STARTS, MIDDLES, ENDS)]
     rows = [Row((2, *tokenizer.encode(text), 3), ()) for text in texts]
-    author = AuthorReference(load_author(like, read_state_dict(weights)), 2, 3, ())
+    author = AuthorReference(load_author(like, named_tensors(load(weights))), 2, 3, ())
     with open_engine(bundle, manifest) as engine:
         found = [best.token_ids for best, *_ in engine.decode(rows, greedy_options(manifest, LONGEST))]
     assert found == author.generate(rows, 1, LONGEST)

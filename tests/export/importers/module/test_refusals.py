@@ -181,11 +181,11 @@ def raises():
     ("function", "expected"),
     [
         ("", r"expected FILE.py:FUNCTION"),
-        ("missing", r"can't build the model \(AttributeError: .*'missing'\)"),
+        ("missing", r"has no function 'missing'; it has build, wrapped, no_module, other"),
         ("raises", r"can't build the model \(RuntimeError: two lines\)"),
         ("stops", r"can't build the model \(SystemExit: usage: train.py --data\)"),
         ("no_module", r"returns .*[dD]ict, expected a torch.nn.Module"),
-        ("other", r"the weights are not those of the model .*Missing key"),
+        ("other", r"the weights are not those of the model .*: the file lacks generator.bias, .* and 67 more"),
     ],
 )
 def test_a_function_that_builds_no_such_model(function: str, expected: str, tmp_path: Path) -> None:
