@@ -14,7 +14,8 @@ from service.documents.document import Document, DocumentOptions, Edit, Slot, Sp
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.values import EscapeStyle, has_half, joined, value_slots
+from service.documents.keyed_values import KeyedValues
+from service.documents.values import EscapeStyle, has_half, joined
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
@@ -65,7 +66,7 @@ def read_android(data: bytes, options: DocumentOptions) -> Document:
     return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
 
 
-def read_resx(data: bytes, _: DocumentOptions) -> Document:
+def read_resx(data: bytes, options: DocumentOptions) -> Document:
     """Read .NET's resources in UTF-8 or UTF-16: the values that are strings."""
     text, encode = decoded(data)
     source = XmlSource(text.encode())
@@ -75,14 +76,16 @@ def read_resx(data: bytes, _: DocumentOptions) -> Document:
         return ("data",)
 
     slots: list[Slot] = []
+    values = KeyedValues(options)
     for entry in source.elements(wanted):
         value = entry.first("value")
         is_text = not {"type", "mimetype"} & entry.attributes.keys()
-        if value is None or not is_text or entry.attributes.get("name", "").startswith(">>"):
+        name = entry.attributes.get("name", "")
+        if value is None or not is_text or name.startswith(">>"):
             continue
         write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
-        slots += value_slots(value.inner, value.outer, value.text(), source.place(value.inner), write)
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
+        slots += values.slots((name,), value.inner, value.outer, value.text(), source.place(value.inner), write)
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), values.notes)
 
 
 def _with_crlf(text: str) -> str:
