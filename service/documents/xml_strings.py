@@ -2,7 +2,8 @@ r"""Strings of programs in XML: Android's resources, and .NET's `.resx`.
 
 Android's (https://developer.android.com/guide/topics/resources/string-resource): `string`, and the items of `plurals`
 and `string-array`, with their markup, also as CDATA or written with `&lt;`. What is in `xliff:g`, references such as
-`@string/name`, and what is `translatable="false"` stay. Escapes, such as `\'`, are written where they are needed.
+`@string/name`, and what is `translatable="false"` stay. Escapes, such as `\'`, are written where they are needed, and
+those of spaces that would be dropped without them in strings that have such ones.
 """
 
 import functools
@@ -33,6 +34,7 @@ _ESCAPE = re.compile(r"""\\u([0-9A-Fa-f]{4})|\\(.)|"|[ \t\r\n]+""", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t"}
 _WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\t": "\\t"})
 _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_SPACE = r"\u0020"
 _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
@@ -123,7 +125,8 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
     if not inline.has_words or has_half(inline.text):
         return None
     document_text = inline.document_text(source.place(start))
-    return Slot(start, start + len(content), document_text, functools.partial(_written, inline, style, is_data))
+    write = functools.partial(_written, inline, style, is_data, _SPACE in content)
+    return Slot(start, start + len(content), document_text, write)
 
 
 def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:
@@ -180,13 +183,25 @@ def _unescaped(raw: str, *, is_quoted: bool, is_data: bool) -> str:
     return joined(_ESCAPE.sub(unescape, text))
 
 
-def _written(inline: InlineText, style: EscapeStyle, is_data: bool, translation: str) -> str:
+def _written(inline: InlineText, style: EscapeStyle, is_data: bool, keeps_spaces: bool, translation: str) -> str:
     output: list[str] = []
-    for piece in inline.pieces(translation):
+    pieces = inline.pieces(translation)
+    texts = [number for number, piece in enumerate(pieces) if piece.kind is Kind.TEXT and piece.text]
+    for number, piece in enumerate(pieces):
         if piece.kind is Kind.TEXT:
             text = style(piece.text.translate(_WRITTEN))
+            if keeps_spaces:
+                text = _with_spaces(text, is_first=[number] == texts[:1], is_last=[number] == texts[-1:])
             raw = text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)
             output.append("\\" * (not output and raw.startswith(("@", "?"))) + raw)
         else:
             output.append(piece.raw)
     return "".join(output)
+
+
+def _with_spaces(text: str, *, is_first: bool, is_last: bool) -> str:
+    """Return a text with escapes for spaces at the ends of a string and behind another one."""
+    inner = text.lstrip(" ") if is_first else text
+    before, text = _SPACE * (len(text) - len(inner)), inner
+    inner = text.rstrip(" ") if is_last else text
+    return before + inner.replace("  ", f" {_SPACE}") + _SPACE * (len(text) - len(inner))

@@ -127,6 +127,10 @@ ANDROID = Format(
             r'<string name="a"> <![CDATA[<p>A <a href="x">IT\'S</a></p>]]> </string>'
         ),
         '<string name="a">a &lt;b>b&lt;/b&gt;</string>': '<string name="a">A &lt;b>B&lt;/b&gt;</string>',
+        r'<string name="a">\u0020a\u0020\u0020<b>b</b>\u0020</string>': (
+            r'<string name="a">\u0020A \u0020<b>B</b>\u0020</string>'
+        ),
+        r'<string name="a"><b>name:\u0020</b></string>': r'<string name="a"><b>NAME:\u0020</b></string>',
         r'<string name="a">\@you \?</string>': r'<string name="a">\@YOU ?</string>',
     },
     of_xml(read_text=unescaped),
