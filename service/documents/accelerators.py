@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from service.documents.inline import Kind, Piece
 from service.text.placeholders import find_placeholders
 
-_SIGN = re.compile(r"(&&|[&_~])(?=[^\W_])|__|~~")  # without a letter, the first two are one that is shown
+_SIGN = re.compile(r"(&&|[&_~])(?=[^\W_])|__|~~")  # the last two are signs that are shown
 _EMPHASIS = re.compile(r"(?<!_)_(?!\w)")  # the end of what Markdown begins with the same sign
 _WORD_START = re.compile(r"(?<!\w)[^\W_]")
 _WORD = re.compile(r"\w*")

@@ -148,7 +148,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             edits.append(Edit(each.start, each.end, write(locale)))
         if each.is_left:
             continue
-        if texts is not None and (each.depth != 2 or each.path[-1] not in texts):
+        if texts is not None and (each.depth != 2 or "".join(each.path[-1:]) not in texts):
             num_left += has_words(each.value)
         else:
             slots += values.slots(each.path, each.start, each.end, each.value, lines.place(each.start), write)

@@ -21,6 +21,7 @@ from tests.unit.documents.pseudo import texts, translated
         ('{"@@locale": "en", "a": "x", "@a": {"description": "y", "placeholders": {"z": {"example": "w"}}}}', ["x"]),
         ('{"$schema": "https://a/b", "$id": {"x": "y"}, "a": "z"}', ["z"]),
         ('["x", {"y": [["z"]]}]', ["x", "z"]),
+        ('[["x"], {"message": "y"}]', ["y"]),
         ('"x"', ["x"]),
         ('{"key_one": "{{count}} item", "key_other": "{{count}} items"}', ["{{count}} item", "{{count}} items"]),
     ],
