@@ -13,8 +13,7 @@ from service.documents.inline import Kind, Piece
 from service.documents.program_strings import ProgramString
 from service.documents.values import value_slots
 
-_SIGNS = "&~"  # of accelerators: an underscore is one of GTK, whose programs have catalogues; elsewhere it is in names
-_PLAIN = re.compile(r"[\w ,;!?'()]*+\.?")  # without markup, arguments and accelerators: most values
+_PLAIN = re.compile(r"(?:[^\W_]|[ ,;!?'()])*+\.?")  # without markup, arguments and accelerators: most values
 _MAX_KEYS = 12  # that a note names
 _MAX_NAME = 40  # characters of each
 _MAX_CHARACTERS = 500  # of a key that is compared with globs
@@ -26,10 +25,10 @@ class KeyedValues:
     A glob stands for what has it as its path or a part of that, with all that is below; `keys` win over `skip_keys`.
     """
 
-    def __init__(self, options: DocumentOptions, flag: str = "") -> None:
-        """Take the flag of gettext for how the program writes arguments, if it is known."""
+    def __init__(self, options: DocumentOptions, flag: str = "", signs: str = "&~") -> None:
+        """Take the flag of gettext for how the program writes arguments, if it is known, and accelerators' signs."""
         self._keys, self._skipped = _pattern(options.keys), _pattern(options.skip_keys)
-        self._kind = format_of((flag,))
+        self._kind, self._signs = format_of((flag,)), signs
         self._num_left = 0
         self._left: dict[str, None] = {}  # the keys of those that are left, in order
 
@@ -59,7 +58,7 @@ class KeyedValues:
             elif mime_type is MimeType.HTML or _PLAIN.fullmatch(slot.text.text):
                 yield slot
             else:
-                string = ProgramString([Piece(Kind.TEXT, text=slot.text.text)], self._kind, signs=_SIGNS)
+                string = ProgramString([Piece(Kind.TEXT, text=slot.text.text)], self._kind, signs=self._signs)
                 if string.inline.has_words:
                     write = functools.partial(_written, string, slot.write)
                     yield replace(slot, text=string.inline.document_text(place), write=write)

@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from service.documents.accelerators import SIGNS
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
@@ -78,7 +79,7 @@ def read_resx(data: bytes, options: DocumentOptions) -> Document:
         return ("data",)
 
     slots: list[Slot] = []
-    values = KeyedValues(options)
+    values = KeyedValues(options, signs=SIGNS)  # an underscore is WPF's
     for entry in source.elements(wanted):
         value = entry.first("value")
         is_text = not {"type", "mimetype"} & entry.attributes.keys()

@@ -86,6 +86,11 @@ def test_a_note_names_some_keys() -> None:
             "<root><data><value>Save &amp;As...</value></data></root>",
             "<root><data><value>SAVE &amp;AS...</value></data></root>",
         ),
+        (
+            "a.resx",
+            "<root><data><value>R_esize</value></data></root>",
+            "<root><data><value>R_ESIZE</value></data></root>",
+        ),
     ],
 )
 def test_accelerators_are_no_part_of_the_text(name: str, source: str, expected: str) -> None:
