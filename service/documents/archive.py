@@ -160,3 +160,8 @@ def xml_part(
         raise DocumentError("it is UTF-16; save the document again with its own program.", name)
     source = XmlSource(data, name)
     return Part(name, source.raw, from_raw, list(slots(source)), list(edits(source)))
+
+
+def note_on_left(number: int, one: str, several: str) -> str:
+    """Return the note on what was left as it is, of which there is `one` or `several`."""
+    return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."

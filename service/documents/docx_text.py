@@ -38,6 +38,7 @@ class Item:
     splits_after: bool = False
     is_in_place: bool = False
     raw_after: str = ""
+    is_code: bool = False
 
 
 def with_fields(items: Sequence[Item]) -> Iterator[Item]:
@@ -72,7 +73,7 @@ def with_fields(items: Sequence[Item]) -> Iterator[Item]:
 
 def _kept(field: Sequence[Item], separate: int) -> Item:
     """Return a field as one item; its result comes after its item `separate`."""
-    text = "".join(each.text for each in field[separate:] if each.kind is Kind.TEXT)
+    text = "".join(each.text for each in field[separate:] if each.kind in (Kind.TEXT, Kind.KEPT))
     return replace(
         field[0],
         kind=Kind.KEPT if text.strip() else Kind.MARK,
@@ -242,7 +243,7 @@ def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
             current = current if _is_raised(item.properties) else formatting
             yield formatting, Piece(item.kind, text=item.text)
             continue
-        if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+        if item.is_code or item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
             current = None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
         yield current, Piece(item.kind, raw, item.text)
