@@ -13,6 +13,12 @@ from service.documents.document import Slot, has_words
 from service.documents.inline import FormattedText, Kind, Piece, code, has_code
 from service.documents.xml_source import Element, XmlSource, as_raw
 
+# The types of files with such paragraphs, whatever document they are in.
+DRAWN = (
+    "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml",
+    "application/vnd.ms-office.drawingml.diagramDrawing+xml",
+    "application/vnd.openxmlformats-officedocument.drawingml.chart+xml",
+)
 _NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)\s*=\s*(?:"[^"]*"|'[^']*')""")
 

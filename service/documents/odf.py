@@ -9,15 +9,18 @@ pictures.
 import bisect
 import collections
 import functools
+import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from service.documents.archive import Archive, Part, package, xml_part
 from service.documents.code_styles import CodeStyles, Style, note_on_code
-from service.documents.document import Document, DocumentOptions, Slot
+from service.documents.document import Document, DocumentOptions, Edit, Slot
 from service.documents.errors import DocumentError
+from service.documents.formulas import NamedTexts
 from service.documents.inline import InlineText, Kind, Piece, code, has_code
-from service.documents.xml_source import Element, XmlSource, as_raw
+from service.documents.xml_source import Element, XmlSource, as_raw, from_raw
 
 MAX_NESTED = 8  # paragraphs within paragraphs
 _MANIFEST = "META-INF/manifest.xml"
@@ -29,6 +32,9 @@ _FAMILIES = {"span": "text", "a": "text", "p": "paragraph", "h": "paragraph"}  #
 _SHAPES = {"draw:style-name": "graphic", "presentation:style-name": "presentation"}
 _DEFAULTS = ("paragraph Standard", "paragraph ")  # the styles of text without one
 _ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
+# What names texts of cells: formulas and conditions, the columns of pivot tables, and values of filters.
+_NAMING = re.compile(r"""\s(?:table|calcext):(?:formula|condition|source-field-name|value)=("[^"]*"|'[^']*')""")
+_STRING_VALUE = re.compile(r"""\soffice:string-value=(?:"[^"]*"|'[^']*')""")
 _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
 # Properties of a span in which words that look the same may differ.
@@ -44,6 +50,11 @@ class _Reader:
         self.styles = dict(styles)
         self._fonts: dict[str, str] = {}
         default = next((styles[key].font for key in _DEFAULTS if key in styles and styles[key].font is not None), None)
+        self.named = NamedTexts()
+        for value in _NAMING.findall(source.raw):
+            text = html.unescape(from_raw(value[1:-1]).decode())
+            self.named.add(text)
+            self.named.add_formula(text)
         self._code = CodeStyles(self.styles, default, by_font=by_font)
         self.has_comments = False
         self.num_left = 0  # paragraphs of code
@@ -57,8 +68,10 @@ class _Reader:
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
                 self.has_comments |= any(each.name == left[1] for each in element.ancestors)
-            elif not self._is_computed(element.parent):
-                yield from self._of_paragraph(element)
+            elif not self._is_computed(element.parent) and not self._is_named(element):
+                edits = self._values(element.parent)
+                slots = self._of_paragraph(element)
+                yield from (replace(slot, mark=lambda *_, edits=edits: edits) for slot in slots) if edits else slots
 
     def _wanted(self, root: Element) -> tuple[str, ...]:
         found = {value: key for key, value in root.attributes.items() if key.startswith("xmlns:")}
@@ -112,10 +125,23 @@ class _Reader:
 
     def _is_computed(self, cell: Element | None) -> bool:
         """Return whether a paragraph's parent is a cell of a table that shows a number or the result of a formula."""
-        if cell is None or not cell.name.startswith(self._prefixes["table"]):
+        if cell is None or not self._is_of_table(cell):
             return False
         kind = cell.attributes.get(self._name("office", "value-type"), "string")
         return kind != "string" or self._name("table", "formula") in cell.attributes
+
+    def _values(self, cell: Element | None) -> Sequence[Edit]:
+        """Return what leaves out a cell's text where it is an attribute, too, which programs would show."""
+        tag = self._source.raw[cell.start : cell.inner] if cell and self._is_of_table(cell) else ""
+        found = _STRING_VALUE.search(tag)
+        return [Edit(cell.start + found.start(), cell.start + found.end(), "")] if cell and found else []
+
+    def _is_of_table(self, element: Element | None) -> bool:
+        return element is not None and element.name.startswith(self._prefixes["table"])
+
+    def _is_named(self, paragraph: Element) -> bool:
+        """Return whether it is a cell's text that formulas of the spreadsheet name."""
+        return self._is_of_table(paragraph.parent) and self.named.has(paragraph.text())
 
     def _of_paragraph(self, paragraph: Element, depth: int = 0) -> Iterator[Slot]:
         if depth > MAX_NESTED:
@@ -189,7 +215,7 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     readers, parts = _parts(archive, by_font=True)
     if readers[0].num_left and not parts[0].slots:  # a document of nothing but code is one that was typewritten
         readers, parts = _parts(archive, by_font=False)
-    notes = note_on_code(sum(reader.num_left for reader in readers))
+    notes = [*readers[0].named.notes, *note_on_code(sum(reader.num_left for reader in readers))]
     if any(reader.has_comments for reader in readers):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)

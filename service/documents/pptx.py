@@ -5,22 +5,18 @@ Left as they are: masters and layouts, comments, descriptions of pictures, and w
 
 import re
 
-from service.documents.archive import Archive, package, xml_part
+from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, xml_part
 from service.documents.code_styles import note_on_code
 from service.documents.document import Document, DocumentOptions
-from service.documents.drawing import Drawing
+from service.documents.drawing import DRAWN, Drawing
 from service.documents.errors import DocumentError
-from service.documents.xml_source import XmlSource
 
-_TYPES = "[Content_Types].xml"
 _MAIN = re.compile(r"application/vnd\..*(?:presentation|slideshow|template)\.(?:main|macroEnabled\.main)\+xml")
 # The kinds of files with texts, in the order in which they are read.
 _TEXT_TYPES = (
     "application/vnd.openxmlformats-officedocument.presentationml.slide+xml",
     "application/vnd.openxmlformats-officedocument.presentationml.notesSlide+xml",
-    "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml",
-    "application/vnd.ms-office.drawingml.diagramDrawing+xml",
-    "application/vnd.openxmlformats-officedocument.drawingml.chart+xml",
+    *DRAWN,
 )
 _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comments+xml",)
 
@@ -28,12 +24,11 @@ _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comme
 def read(data: bytes, _: DocumentOptions) -> Document:
     """Read a presentation."""
     archive = Archive(data, "a .pptx", "a presentation")
-    types = _types(archive)
+    types = content_types(archive)
     if not any(_MAIN.fullmatch(each) for each in types.values()):
-        raise DocumentError("it names no presentation.", _TYPES)
+        raise DocumentError("it names no presentation.", CONTENT_TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
-    # slide2 comes before slide10
-    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), [part.zfill(9) for part in re.split(r"(\d+)", name)]))
+    names.sort(key=lambda name: _TEXT_TYPES.index(types[name]))
     drawing = Drawing()
     parts = [xml_part(archive, name, drawing.slots) for name in names]
     if drawing.num_left and not any(part.slots for part in parts):  # slides of nothing but code were typewritten
@@ -45,12 +40,3 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     if any(kind in _COMMENTS for kind in types.values()):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)
-
-
-def _types(archive: Archive) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for element in XmlSource(archive.read(_TYPES), _TYPES).elements(lambda _: ("Override",)):
-        name = element.attributes.get("PartName", "").removeprefix("/")
-        if name in archive.names:
-            types[name] = element.attributes.get("ContentType", "")
-    return types
