@@ -25,13 +25,19 @@ def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
 def is_code(styles: CodeStyles, run: Element) -> bool:
     """Return whether a run is code by its own properties, or by those of its paragraph."""
     paragraph = next((each for each in run.ancestors if each.name.rpartition(":")[2] == "p"), None)
-    own = _child(run, "rPr")
-    return styles.is_code(_font(own), (_value(own, "rStyle"), _value(_child(paragraph, "pPr"), "pStyle")))
+    own = _properties(run)
+    return styles.is_code(_font(own), (_value(own, "rStyle"), _value(_properties(paragraph), "pStyle")))
 
 
 def _wanted(root: Element) -> tuple[str, ...]:
     prefix = root.name.removesuffix("styles")
     return f"{prefix}style", f"{prefix}docDefaults"
+
+
+def _properties(element: Element | None) -> Element | None:
+    """Return what comes first in a paragraph or run, if it has properties."""
+    first = next(element.elements, None) if element else None
+    return first if first and first.name.endswith("Pr") else None
 
 
 def _font(properties: Element | None) -> str | None:
