@@ -38,7 +38,8 @@ _NAME = re.compile(
 _VALUE = re.compile(r"""\b(?:val|text|name|totalsRowLabel)=(?:"([^"]*)"|'([^']*)')""")
 _CELL = re.compile(r"<(?:\w+:)?c\s([^<>]*)>\s*<(?:\w+:)?v>(\d{1,9})</")
 _ADDRESS = re.compile(r'\br="([A-Z]{1,3}\d{1,7})"')
-_HAS_STRINGS = re.compile(r'\st="(?:inlineStr|str)"')
+_OWN_STRING = re.compile(r'\st="(?:inlineStr"|str"[^<>]*>\s*<(?:\w+:)?v\b)')
+_TEXT_FORMULA = re.compile(r'\st="str"[^<>]*>\s*<(?:\w+:)?f\b')
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x08\x0b-\x1f]")
 
@@ -86,8 +87,9 @@ class _Reader:
         for cell in _CELL.finditer(text):
             if 't="s"' in cell[1] and int(cell[2]) not in self._cells and (address := _ADDRESS.search(cell[1])):
                 self._cells[int(cell[2])] = f"{name}, {address[1]}"
-        if _HAS_STRINGS.search(text):
+        if _OWN_STRING.search(text):
             self.with_strings.append(name)
+        self.has_text_formulas |= _TEXT_FORMULA.search(text) is not None
 
     def shared(self, source: XmlSource) -> Iterator[Slot]:
         """Yield the texts of the table of strings."""
@@ -103,9 +105,7 @@ class _Reader:
             kind = cell.attributes.get("t", "")
             if kind == "inlineStr" and "is" in children:
                 yield from self._text(source, children["is"], place)
-            elif kind == "str" and "f" in children:
-                self.has_text_formulas = True
-            elif kind == "str" and "v" in children and not self.named.has(children["v"].text()):
+            elif kind == "str" and children.keys() == {"v"} and not self.named.has(children["v"].text()):
                 value = children["v"]
                 yield from value_slots(value.inner, value.outer, _unescaped(value.text()), place, _escaped)
 
