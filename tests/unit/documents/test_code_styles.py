@@ -86,7 +86,7 @@ def open_document_text(body: str, own: str = "", common: str = "") -> bytes:
     faces = '<style:font-face style:name="F1" svg:font-family="\'Fira Mono\'"/>'
     return archived(
         {
-            "content.xml": f"<office:c {names}>{own}<text:p>Some prose</text:p>{body}</office:c>",
+            "content.xml": f"<office:c {names}>{faces}{own}<text:p>Some prose</text:p>{body}</office:c>",
             "styles.xml": f"<office:s {names}>{faces}{common}</office:s>",
         }
     )
