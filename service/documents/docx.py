@@ -159,7 +159,7 @@ class _Reader:
                 closing = f"{raw[base.outer : child.end]}</{self._w}r>"
                 yield replace(item, kind=Kind.CLOSE, raw=closing, start=base.outer)
             elif name in ("tab", "ptab", "cr") or (
-                name == "br" and self._attribute(child, "type") in ("", "textWrapping")
+                name == "br" and child.local.get("type", "") in ("", "textWrapping")
             ):
                 yield replace(item, kind=Kind.BREAK)
             elif name == "br":
@@ -167,7 +167,7 @@ class _Reader:
             elif name in (*_LEFT_OUT, "softHyphen"):
                 yield replace(item, kind=Kind.ORDERED, raw="")
             elif name == "fldChar":
-                yield replace(item, kind=Kind.ORDERED, field=self._attribute(child, "fldCharType"))
+                yield replace(item, kind=Kind.ORDERED, field=child.local.get("fldCharType", ""))
             elif name == "instrText":
                 yield replace(item, kind=Kind.ORDERED, field="instruction", text=child.text())
             else:
@@ -203,14 +203,11 @@ class _Reader:
 
     def _is_link(self, element: Element) -> bool:
         is_field = self._name(element) == "fldSimple"
-        return is_field and self._attribute(element, "instr").split()[:1] == ["HYPERLINK"]
+        return is_field and element.local.get("instr", "").split()[:1] == ["HYPERLINK"]
 
     def _name(self, element: Element) -> str:
         """Return the name in WordprocessingML; that of another vocabulary with its prefix."""
         return element.name[len(self._w) :] if element.name.startswith(self._w) else element.name
-
-    def _attribute(self, element: Element, name: str) -> str:
-        return next((value for key, value in element.attributes.items() if key.rpartition(":")[2] == name), "")
 
     def _visible_text(self, element: Element) -> str:
         return "".join(each.text() for each in _outermost(element, f"{self._w}t"))

@@ -15,9 +15,9 @@ def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
             default = _font(_child(_child(element, "rPrDefault"), "rPr"))
             continue
         own = Style(_value(element, "name"), _value(element, "basedOn"), _font(_child(element, "rPr")))
-        attributes = _attributes(element)
-        styles[attributes.get("styleId", "")] = own
-        if own.font is not None and attributes.get("type") == "paragraph" and attributes.get("default", "0") != "0":
+        about = element.local
+        styles[about.get("styleId", "")] = own
+        if own.font is not None and about.get("type") == "paragraph" and about.get("default") in ("1", "true", "on"):
             default = own.font
     return CodeStyles(styles, default, by_font=by_font)
 
@@ -42,18 +42,16 @@ def _properties(element: Element | None) -> Element | None:
 
 def _font(properties: Element | None) -> str | None:
     """Return the font of letters; empty if it is the theme's, and `None` if nothing is said of it."""
-    found = _attributes(_child(properties, "rFonts"))
+    fonts = _child(properties, "rFonts")
+    found = fonts.local if fonts else {}
     return "" if "asciiTheme" in found else found.get("ascii", found.get("hAnsi"))
 
 
 def _value(element: Element | None, name: str) -> str:
-    return _attributes(_child(element, name)).get("val", "")
+    found = _child(element, name)
+    return found.local.get("val", "") if found else ""
 
 
 def _child(element: Element | None, name: str) -> Element | None:
     children = element.elements if element else ()
     return next((each for each in children if each.name.rpartition(":")[2] == name), None)
-
-
-def _attributes(element: Element | None) -> dict[str, str]:
-    return {key.rpartition(":")[2]: value for key, value in element.attributes.items()} if element else {}

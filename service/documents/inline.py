@@ -272,18 +272,19 @@ def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
 
 
 def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces, with neighbouring texts joined, also kept ones, and tags without a partner as marks."""
+    """Yield the pieces, with neighbouring texts as one, and neighbouring code, and tags without a partner as marks."""
     every = [piece for piece in pieces if piece.kind is not Kind.TEXT or piece.text]
     partners = partners_of(every)
 
     def joins(index: int) -> Kind | int:
-        return every[index].kind if every[index].kind in (Kind.TEXT, Kind.KEPT) else index
+        return every[index].kind if every[index].kind is Kind.TEXT or every[index].is_code else index
 
     for _, group in itertools.groupby(range(len(every)), joins):
         start, *more = group
         piece = every[start]
         if more:
             joined = [every[index] for index in (start, *more)]
-            piece = Piece(piece.kind, "".join(each.raw for each in joined), "".join(each.text for each in joined))
+            raw, text = ("".join(each) for each in zip(*((each.raw, each.text) for each in joined), strict=True))
+            piece = piece._replace(raw=raw, text=text)
         is_single = piece.kind in (Kind.OPEN, Kind.CLOSE) and start not in partners
         yield Piece(Kind.ORDERED, piece.raw) if is_single else piece

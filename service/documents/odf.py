@@ -52,7 +52,7 @@ class _Reader:
         default = next((styles[key].font for key in _DEFAULTS if key in styles and styles[key].font is not None), None)
         self.named = NamedTexts()
         for value in _NAMING.findall(source.raw):
-            text = html.unescape(from_raw(value[1:-1]).decode())
+            text = html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
             self.named.add(text)
             self.named.add_formula(text)
         self._code = CodeStyles(self.styles, default, by_font=by_font)
@@ -68,10 +68,8 @@ class _Reader:
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
                 self.has_comments |= any(each.name == left[1] for each in element.ancestors)
-            elif not self._is_computed(element.parent) and not self._is_named(element):
-                edits = self._values(element.parent)
-                slots = self._of_paragraph(element)
-                yield from (replace(slot, mark=lambda *_, edits=edits: edits) for slot in slots) if edits else slots
+            elif not self._is_kept(element):
+                yield from (self._with_value(slot, element.parent) for slot in self._of_paragraph(element))
 
     def _wanted(self, root: Element) -> tuple[str, ...]:
         found = {value: key for key, value in root.attributes.items() if key.startswith("xmlns:")}
@@ -81,20 +79,17 @@ class _Reader:
         styles = (self._name("style", each) for each in ("font-face", "default-style", "style"))
         return (self._name("text", "p"), self._name("text", "h"), *styles)
 
-    def _local(self, element: Element) -> dict[str, str]:
-        return {key.rpartition(":")[2]: value for key, value in element.attributes.items()}
-
     def _name(self, prefix: str, name: str) -> str:
         return self._prefixes[prefix] + name
 
     def _note_style(self, style: Element) -> None:
         """Note a style or a font, and whether a style of spans changes nothing one sees, as one for each revision."""
-        own = self._local(style)
+        own = style.local
         name = own.get("name", "")
         if "font-family" in own:
             self._fonts[name] = own["font-family"]
             return
-        fonts = [self._local(each) for each in style.elements if each.name == self._name("style", "text-properties")]
+        fonts = [each.local for each in style.elements if each.name == self._name("style", "text-properties")]
         font = next((each.get("font-name", each.get("font-family")) for each in fonts), None)
         parent = f"{own.get('family')} {own.get('parent-style-name', '')}"
         shown = own.get("display-name", name.replace("_20_", " "))
@@ -123,25 +118,20 @@ class _Reader:
                 if name in each.attributes:
                     yield f"{family} {each.attributes[name]}"
 
-    def _is_computed(self, cell: Element | None) -> bool:
-        """Return whether a paragraph's parent is a cell of a table that shows a number or the result of a formula."""
-        if cell is None or not self._is_of_table(cell):
+    def _is_kept(self, paragraph: Element) -> bool:
+        """Return whether it is in a cell that shows a number or a formula's result, or whose text formulas name."""
+        cell = paragraph.parent
+        if cell is None or not cell.name.startswith(self._prefixes["table"]):
             return False
         kind = cell.attributes.get(self._name("office", "value-type"), "string")
-        return kind != "string" or self._name("table", "formula") in cell.attributes
+        is_computed = kind != "string" or self._name("table", "formula") in cell.attributes
+        return is_computed or self.named.has(paragraph.text())
 
-    def _values(self, cell: Element | None) -> Sequence[Edit]:
-        """Return what leaves out a cell's text where it is an attribute, too, which programs would show."""
-        tag = self._source.raw[cell.start : cell.inner] if cell and self._is_of_table(cell) else ""
-        found = _STRING_VALUE.search(tag)
-        return [Edit(cell.start + found.start(), cell.start + found.end(), "")] if cell and found else []
-
-    def _is_of_table(self, element: Element | None) -> bool:
-        return element is not None and element.name.startswith(self._prefixes["table"])
-
-    def _is_named(self, paragraph: Element) -> bool:
-        """Return whether it is a cell's text that formulas of the spreadsheet name."""
-        return self._is_of_table(paragraph.parent) and self.named.has(paragraph.text())
+    def _with_value(self, slot: Slot, cell: Element | None) -> Slot:
+        """Return a slot in a cell whose text is an attribute, too, which programs show: it is left out then."""
+        has_value = cell is not None and "office:string-value" in cell.attributes
+        found = _STRING_VALUE.search(self._source.raw, cell.start, cell.inner) if cell and has_value else None
+        return replace(slot, mark=lambda *_: [Edit(*found.span(), "")]) if found else slot
 
     def _of_paragraph(self, paragraph: Element, depth: int = 0) -> Iterator[Slot]:
         if depth > MAX_NESTED:
