@@ -1,6 +1,7 @@
 """Code in office files: what has a style that is named for it, or a font whose signs all have one width.
 
-Such a font says nothing in a document whose text is in one as a rule, as typewriters wrote, nor do those of headings.
+Such a font says nothing in a document whose text is in one as a rule, as typewriters wrote, nor do those of headings
+and other styles of prose.
 """
 
 import re
@@ -12,11 +13,12 @@ from service.documents.archive import note_on_left
 _MAX_PARENTS = 50  # of a style; those of a hostile file may be in a circle
 # By name, as what files say of the pitch of a font would make code of most Japanese text.
 _FIXED = re.compile(
-    r"courier|consol|mono(?!ty|ton)|monaco|menlo|typewriter|cascadia|fixedsys|terminal|letter gothic|\bcode\b"
+    r"courier|consol|mono(?!ty|ton)|monaco|menlo|typewriter|cascadia|fixedsys|^terminal$|letter gothic|\bcode\b"
     r"|\bfixed\b|andale|inconsolata|iosevka|hack\b|anonymous pro|cousine",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"heading|title|subtitle|toc\b", re.IGNORECASE)
+# Styles whose text is prose, whatever their font; Word has "Plain Text" for mails.
+_PROSE = re.compile(r"(?:heading|title|subtitle|toc|normal|body text|plain text|default|standard)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+?(?=[A-Z][a-z]|[\W\d_]|$)")
 # Word and LibreOffice write their own styles with these names whatever language they speak.
 _CODE = re.compile(
@@ -66,7 +68,7 @@ class CodeStyles:
             if _is_name_of_code(style.name) and (font is None or _is_fixed(font)):
                 return True, font
             if font is None:
-                font = "" if _HEADING.match(style.name) else style.font
+                font = "" if _PROSE.match(style.name) else style.font
             key = style.parent
         return False, font
 

@@ -55,6 +55,7 @@ NORMAL = 'w:type="paragraph" w:default="1"'
         (paragraph("x", "Z1"), word_style("Z1", "Mine", fonts("Source Code Pro")), []),
         (paragraph("x", "Z1"), word_style("Z1", "Code Caption"), ["x"]),
         (paragraph("x", "Z1"), word_style("Z1", "Heading 1", fonts("Courier New")), ["x"]),
+        (paragraph("x", "Z1"), word_style("Z1", "Plain Text", fonts("Consolas")), ["x"]),
         (paragraph("x", "Z1"), word_style("Z1", "A", '<w:basedOn w:val="Z1"/>'), ["x"]),
         (paragraph("x", "", fonts("Consolas")), "", []),
         (paragraph("x", "", fonts("Monotype Corsiva")), "", ["x"]),
