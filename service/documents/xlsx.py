@@ -1,16 +1,14 @@
 """Spreadsheets (ECMA-376): shared and inline strings, text boxes, and titles of charts.
 
-A cell's text is one text, of one or of several formats. Formulas, names of sheets and numbers stay, and so do texts
-that formulas, filters or tables name: a table is damaged if the name of a column is not the text of its cell. The
-reading of Japanese words is left out of what is translated, as it says at which characters they are. Formulas are
-computed when a translated file is opened, as what they showed is in the other language. Left as they are: comments,
-headers and footers of pages, messages of validations.
+Formulas, names of sheets and numbers stay, and so do texts of cells that formulas, filters or tables name: a table is
+damaged if the name of a column is not the text of its cell. The reading of Japanese words is left out of what is
+translated, as it says at which characters they are. Formulas that show text are computed when the file is opened.
 """
 
 import functools
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, xml_part
 from service.documents.code_styles import CodeStyles, note_on_code
@@ -113,29 +111,29 @@ class _Reader:
         """Yield the text of a string, which has one format, or runs that have their own."""
         x = element.name[: element.name.rfind(":") + 1]
         runs = [each for each in element.elements if each.name in (f"{x}t", f"{x}r")]
-        texts = [
-            _unescaped("".join(each.text() for each in (run, *run.elements) if each.name == f"{x}t")) for run in runs
-        ]
+        said = (run if run.name == f"{x}t" else run.first(f"{x}t") for run in runs)
+        texts = [_unescaped(each.text()) if each else "" for each in said]
         whole = "".join(texts)
         if not has_words(whole) or has_half(whole) or self.named.has(whole):
             return
         if len(runs) == 1 and runs[0].name == f"{x}t":
             before, after = source.raw[runs[0].start : runs[0].inner], source.raw[runs[0].outer : runs[0].end]
-            write = functools.partial(_with_text, before, after)
-            yield from value_slots(element.inner, element.outer, whole, place, write)
+            yield from value_slots(
+                element.inner, element.outer, whole, place, lambda text: before + _escaped(text) + after
+            )
             return
-        pieces = list(self._pieces(source, x, zip(runs, texts, strict=True)))
+        pieces = list(self._pieces(source, x, runs, texts))
         if any(piece.kind is Kind.TEXT and has_words(piece.text) for _, piece in pieces):
             text = FormattedText(pieces, is_raised)
-            write = functools.partial(_with_runs, text, x)
-            yield Slot(element.inner, element.outer, text.inline.document_text(place), write)
+            document_text = text.inline.document_text(place)
+            yield Slot(element.inner, element.outer, document_text, functools.partial(_with_runs, text, x))
 
     def _pieces(
-        self, source: XmlSource, x: str, runs: Iterable[tuple[Element, str]]
+        self, source: XmlSource, x: str, runs: Sequence[Element], texts: Sequence[str]
     ) -> Iterator[tuple[str | None, Piece]]:
         """Yield the pieces of a string with their formats, of which white space has that of the text before it."""
         current = ""
-        for run, text in runs:
+        for run, text in zip(runs, texts, strict=True):
             properties = run.first(f"{x}rPr")
             own = source.raw[properties.start : properties.end] if properties else ""
             font = properties.first(f"{x}rFont") if properties else None
@@ -150,15 +148,10 @@ class _Reader:
                 yield current, Piece(Kind.TEXT, text=line)
 
 
-def _with_text(before: str, after: str, text: str) -> str:
-    return f"{before}{_escaped(text)}{after}"
-
-
 def _with_runs(text: FormattedText, x: str, translation: str) -> str:
-    pieces = text.runs(translation)
     return "".join(
         _run(x, formatting, piece.text) if piece.kind is Kind.TEXT and piece.text else piece.raw
-        for formatting, piece in pieces
+        for formatting, piece in text.runs(translation)
     )
 
 
