@@ -42,6 +42,12 @@ class NamedTexts:
     def notes(self) -> list[str]:
         if not self._found:
             return []
-        told = ", ".join(f'"{text[:_MAX_CHARACTERS]}"' for text in list(self._found)[:_MAX_TOLD])
+        told = ", ".join(f'"{_printable(text)}"' for text in list(self._found)[:_MAX_TOLD])
         more = f" and {len(self._found) - _MAX_TOLD} more" if len(self._found) > _MAX_TOLD else ""
         return [f"Cells were left as they are where formulas or tables name their text: {told}{more}."]
+
+
+def _printable(text: str) -> str:
+    """Return the beginning of a text as it may be in a header of HTTP, or on a terminal."""
+    shown = (sign if sign.isprintable() else " " for sign in text[:_MAX_CHARACTERS])
+    return " ".join("".join(shown).split())
