@@ -9,7 +9,7 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.patience import patient
-from tests.unit.documents.formats.office import link_field, mark, presentation, said, word
+from tests.unit.documents.formats.office import in_cell, link_field, mark, presentation, said, spreadsheet, word
 from tests.unit.documents.formats.packages import NOTE, book, open_document_file
 from tests.unit.documents.pseudo import translated
 
@@ -143,6 +143,10 @@ SHAPES: Mapping[str, Shape] = {
     "resx, values": ("a.resx", lambda n: f"<root>{'<data><value>a word</value></data>' * n}</root>"),
     "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
     "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
+    "spreadsheet, strings": ("a.xlsx", lambda n: spreadsheet("<si><t>a word</t></si>" * n)),
+    "spreadsheet, runs": ("a.xlsx", lambda n: spreadsheet(f"<si>{in_cell('word ') * n}</si>")),
+    "spreadsheet, cells": ("a.xlsx", lambda n: spreadsheet("", cells='<c t="str"><v>a word</v></c>' * n)),
+    "spreadsheet, formulas": ("a.xlsx", lambda n: spreadsheet("<si/>", cells='<c><f>"a</f></c>' * n + "<" * n)),
     "odt, paragraphs": ("a.odt", lambda n: open_document_file("<text:p>word</text:p>" * n)),
     "epub, paragraphs": ("a.epub", lambda n: book("<p>a word</p>" * n)),
     "epub, empty tags": ("a.epub", lambda n: book("<p>" + 'a<a id="page1"/>' * n + "</p>")),
