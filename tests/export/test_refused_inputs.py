@@ -148,6 +148,7 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
     "another function": (LIKE, lambda _: given(like="factory.py:bild"), "no function .bild.; it has Seq2Seq, build"),
     "syntax": (LIKE, code(BAD_LINE), r"can't build the model \(SyntaxError: .* \(factory.py, line 21\)\)"),
     "arguments": (LIKE, code("def build(size): ..."), "missing 1 required positional argument: 'size'"),
+    "stops": (LIKE, code("raise SystemExit('usage: train.py\\n  --data')"), r"\(SystemExit: usage: train.py --data\)"),
     "package": (LIKE, code("import not_installed"), "ModuleNotFoundError: No module named 'not_installed'"),
     "None": (LIKE, code("def build():\n    Seq2Seq()"), "returns NoneType, expected a torch.nn.Module with its"),
     "a class": (LIKE, code("def build():\n    return Seq2Seq"), "returns type, expected a torch.nn.Module with its"),
@@ -224,6 +225,7 @@ def test_a_line_says_what_is_missing_and_how_to_give_it(name: str, tmp_path: Pat
         if expected == CONVERTS:  # a control, which `doctor` tells without converting
             told = CliRunner().invoke(main, ["doctor", checkpoint, *flags])
             assert (told.exit_code, told.output.count(CONVERTS)) == (0, 1), told.output
+            assert not Path("ran").exists()
             return
         result = CliRunner().invoke(main, ["convert", checkpoint, *flags, "--output", "out"])
         assert (result.exit_code, type(result.exception), result.stderr.count("\n")) == (2, SystemExit, 1), result

@@ -14,8 +14,9 @@ from export.convert import convert
 from export.importers.imported import CheckpointError
 from tests.export.importers.module.models import MODELS, SOURCE_SIZE, TARGET_SIZE, randomized
 from tests.export.importers.module.test_reading import SAID
-from tests.export.importers.module.test_refusals import TEXTS
 from tests.export.importers.state_dict.checkpoints import SOURCE_IDS, train_json_tokenizer
+
+TEXTS = ("the house is near the sea", "close the window and save the file", "where is the railway station") * 3
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,16 @@
-"""What can't be read is refused by one line that names the part; nothing but the named file is run."""
+"""What can't be read is refused by one line that names the part."""
 
-import contextlib
-import json
-import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from torch import Tensor, nn
 from torch.nn import functional
 
-from export.cli import main
-from export.importers.module.author import load_author
 from tests.export.importers.module.models import (
     MODELS,
-    SOURCE_SIZE,
-    TARGET_SIZE,
     Change,
     Experts,
     Grouped,
@@ -29,10 +20,8 @@ from tests.export.importers.module.models import (
     Plain,
     randomized,
 )
-from tests.export.importers.module.test_reading import SAID, read
-from tests.export.importers.state_dict.checkpoints import SOURCE_IDS, train_json_tokenizer
+from tests.export.importers.module.test_reading import read
 
-TEXTS = ("the house is near the sea", "close the window and save the file", "where is the railway station") * 3
 Forward = Callable[[nn.Module, Tensor, Tensor], object]
 
 
@@ -150,90 +139,3 @@ def test_a_module_that_is_none_of_ours(name: str) -> None:
     with pytest.raises(ValueError, match=expected) as caught:
         read(randomized(build()))
     assert "\n" not in str(caught.value)
-
-
-GOOD = """
-import torch
-from tests.export.importers.module.models import MODELS
-
-def build():
-    return MODELS["packed"]()
-
-def wrapped():
-    return torch.nn.DataParallel(build())
-
-def no_module():
-    return build().state_dict()
-
-def other():
-    return MODELS["torch pre"]()
-
-def stops():
-    raise SystemExit("usage: train.py\\n  --data")
-
-def raises():
-    raise RuntimeError("two\\nlines")
-"""
-
-
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        ("", r"expected FILE.py:FUNCTION"),
-        ("missing", r"has no function 'missing'; it has build, wrapped, no_module, other"),
-        ("raises", r"can't build the model \(RuntimeError: two lines\)"),
-        ("stops", r"can't build the model \(SystemExit: usage: train.py --data\)"),
-        ("no_module", r"returns .*[dD]ict, expected a torch.nn.Module"),
-        ("other", r"the weights are not those of the model .*: the file lacks generator.bias, .* and 67 more"),
-    ],
-)
-def test_a_function_that_builds_no_such_model(function: str, expected: str, tmp_path: Path) -> None:
-    path = tmp_path / "factory.py"
-    path.write_text(GOOD)
-    good = randomized(MODELS["packed"]()).state_dict()
-    for name in ("build", "wrapped"):
-        assert len(load_author(f"{path}:{name}", good).module.state_dict()) == len(good), "a control"
-    with pytest.raises(ValueError, match=expected) as caught:
-        load_author(f"{path}:{function}" if function else str(path), good)
-    assert "\n" not in str(caught.value)
-
-
-class Plant:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, (f"touch {self.path}",)
-
-
-def test_the_command(tmp_path: Path) -> None:
-    """It runs the file of --like, neither what lies beside it nor the checkpoint's code."""
-    module, ran = randomized(MODELS["packed"]()), tmp_path / "ran"
-    good, bad = tmp_path / "good.pt", tmp_path / "bad.pt"
-    torch.save(module.state_dict(), good)
-    torch.save(module.state_dict() | {"plant": Plant(ran)}, bad)
-    (tmp_path / "factory.py").write_text(GOOD)
-    for name in ("conftest", "__init__", "model", "good"):
-        (tmp_path / f"{name}.py").write_text(f"open({str(ran)!r}, 'w')")
-    (tmp_path / "config.json").write_text(json.dumps(SAID))
-    options = ["--config", "config.json", "--source-language", "en", "--target-language", "de"]
-    for side, size in (("--tokenizer", SOURCE_SIZE), ("--target-tokenizer", TARGET_SIZE)):
-        options += [side, str(train_json_tokenizer(TEXTS, tmp_path / f"{size}.json", size, SOURCE_IDS))]
-
-    def convert(path: Path, function: str) -> Result:
-        given = ["convert", str(path), "--output", str(tmp_path / "out" / "1"), "--like", f"factory.py:{function}"]
-        return CliRunner().invoke(main, [*given, *options])
-
-    with contextlib.chdir(tmp_path):
-        for path, function, expected in ((good, "other", "weights are not those"), (bad, "build", "might run code")):
-            refused = convert(path, function)
-            assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1), refused.stderr
-            assert expected in refused.stderr
-            assert not ran.exists()
-        written = convert(good, "build")
-    assert written.exit_code == 0, written.output
-    assert (tmp_path / "out" / "1" / "manifest.json").is_file()
-    assert not ran.exists()
-    torch.load(bad, weights_only=False)
-    assert ran.exists(), "a control: the plant does run"
