@@ -60,6 +60,8 @@ def mistaken_file(path: Path) -> str | None:
 
 
 def _recognised(path: Path, kinds: Iterable[tuple[bytes, str, str]]) -> str | None:
+    if not path.is_file():  # others are not waited for
+        return None
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
     return next((f"it is {what}; {advice}" for magic, what, advice in kinds if re.match(magic, start, re.DOTALL)), None)
