@@ -63,20 +63,34 @@ def find_protected(
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others.
+    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others or
+    around placeholders, as in a call.
     `kept` are parts that are kept in any case, sorted and disjoint: no match may overlap one of them.
     """
-    found = [
+    found = placeholders = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
         for start, end, is_apart in paced(_joined(_enclosed(paced(search_placeholders(text, own)), text)))
     ]
+    exact = find_exact(text, languages) if languages is not None else []
+    inner = _within(exact, placeholders)
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = beside(found, terms)
     if kept:
         found = beside(kept, found)
-    if languages is not None and (numbers := find_exact(text, languages)):
-        found = beside(found, numbers)
+    if exact:
+        outer = beside([span for span in found if id(span) not in inner], exact)
+        found = beside(outer, [span for span in found if id(span) in inner])
+    return found
+
+
+def _within(outer: Sequence[Protected], spans: Sequence[Protected]) -> set[int]:
+    """Return which of the `spans`, by `id`, are within a longer one of `outer`; both are sorted and disjoint."""
+    found = set[int]()
+    for span in paced(spans if outer else ()):
+        at = bisect_right(outer, span.start, key=lambda each: each.start) - 1
+        if at >= 0 and outer[at].end >= span.end and outer[at].end - outer[at].start > span.end - span.start:
+            found.add(id(span))
     return found
 
 
