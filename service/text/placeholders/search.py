@@ -27,7 +27,7 @@ _ENDS = re.compile(r"\[/([a-z]{1,20})\]")
 _NUMBERED = re.compile(r"[%$]\d(?!\d)")
 _LINE_END = re.compile(f"[{LINE_ENDS}]")
 # A run of backquotes; in a group, if it may begin code of several lines.
-_FENCE = re.compile(r"((?<![^\n\r])`{3,}+|`{3,}+(?=[^\s`]{0,40}[ \t]{0,9}[\n\r]))|`{3,}+")
+_FENCE = re.compile(r"((?<![^\n\r])`{3,}+|`{3,}+(?=[^\s`.,;:!?)]|[ \t]{0,9}[\n\r]))|`{3,}+")
 
 
 class Placeholder(NamedTuple):
@@ -67,7 +67,7 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
 def _fenced(text: str) -> Iterator[Placeholder]:
     """Yield code between runs of three or more backquotes, of which the second is no shorter, as chats have it.
 
-    It has several lines only if the first run begins a line, or ends one, but for a word such as "python".
+    It has several lines only if the first run is at the beginning of the code, or at an end of a line.
     """
     opening: re.Match[str] | None = None
     for found in paced(_FENCE.finditer(text)):

@@ -142,7 +142,7 @@ def test_what_is_none_is_not_found(text: str) -> None:
         "a‹&lt;br/&gt;›b‹&lt;p id='x'&gt;›c &lt;b&gt;",
         "‹{n:plural:›one a‹|›{} b‹}› ‹{x:choose(1|2):›c‹|›d‹}›",
         "‹[*]›a ‹[quote]›b‹[/quote]› [left]",
-        "a ‹```\nb\n```› ```c``` d ``` e\nf",
+        "a ‹```\nb\n```› ```c``` d ``` e\nf ‹```g\nh```› i",
         "no apple ‹|› one apple ‹||||› {0}a‹|›[2,*]b",
     ],
 )
