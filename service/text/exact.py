@@ -27,7 +27,12 @@ _FILES = (
 _LETTERS = r"0-9A-Za-z_\u00c0-\u0dff\u10a0-\u10ff\u1e00-\u1fff"
 _PART = r"[\w.+@~-]{1,100}"  # of a path
 _FOLDER = rf"{_PART}(?: {_PART}){{0,3}}"
-_MARK = r"(?:\((?:\d{1,3}[A-Za-z]?|[a-z]{1,2}|[A-Z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6})\))"  # of a clause: (a), (iii)
+# Of a clause: a mark, such as (a) or (iii), and what may be before the marks. Spaces are before two marks or more.
+_MARK = r"(?:\((?:\d{1,3}[A-Za-z]?|[a-z]{1,2}|[A-Z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6})\))"
+_CLAUSE = (
+    rf"(?:\d{{1,4}}[A-Za-z]?(?:[.-]\d{{1,4}}[A-Za-z]?){{0,5}}(?=\(|[ ]{_MARK}[ ]?\()"
+    rf"|[IVXL]{{1,6}}(?=\(\d|{_MARK}\()|(?={_MARK}\())"
+)
 
 # A name with "&" between spaces is one only if no words are likely: "R & D", not "Save & Close".
 _CAPITALIZED = r"[A-Z0-9À-ÖØ-Þ][\w]{0,40}+"
@@ -55,9 +60,7 @@ _KEY = rf"(?:(?:{KEYS}|[0-9a-z]|(?<=[+ ])(?:{MODIFIERS}))(?![\w]|-[\w])|(?<=[+])
 _KINDS = (
     rf"(?=[A-Za-z ]{{2,9}}[+/-]|[⌘⌥⇧⌃])(?i:{_HELD}{{1,4}}{_KEY})",  # Ctrl+Shift+P, Alt-F4, ⌘S
     rf"{_CAPITALIZED}(?:&(?:amp;)?{_CAPITALIZED}){{1,5}}(?!&)|[A-Z]{{1,2}} & [A-Z]{{1,2}}|{_FIRM}",  # AT&T, Q&A
-    # Clauses: 4.2(a)(iii), II(3), (a)(i)
-    rf"(?=[\dIVXL(])(?:\d{{1,4}}[A-Za-z]?(?:[.-]\d{{1,4}}[A-Za-z]?){{0,5}}|[IVXL]{{1,6}}(?=\(\d|{_MARK}{{2}}))?"
-    rf"(?:(?<=[\w]){_MARK}|{_MARK}{{2}}){_MARK}{{0,6}}(?:[-–]{_MARK})?",
+    rf"{_CLAUSE}(?:[ ]?{_MARK}){{1,8}}(?:[-–]{_MARK})?",  # 4.2(a)(iii), 6 (1) (f), II(3), (a)(i)
     # Addresses of machines and checksums
     r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}",  # UUID (RFC 9562)
     r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}",  # MAC

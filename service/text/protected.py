@@ -1,7 +1,7 @@
 """Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
@@ -78,10 +78,7 @@ def find_protected(
         found = beside(found, terms)
     if kept:
         found = beside(kept, found)
-    if exact:
-        outer = beside([span for span in found if id(span) not in inner], exact)
-        found = beside(outer, [span for span in found if id(span) in inner])
-    return found
+    return _around(found, exact, inner) if exact else found
 
 
 def _within(outer: Sequence[Protected], spans: Sequence[Protected]) -> set[int]:
@@ -94,10 +91,17 @@ def _within(outer: Sequence[Protected], spans: Sequence[Protected]) -> set[int]:
     return found
 
 
+def _around(spans: Sequence[Protected], others: Sequence[Protected], inner: Set[int]) -> list[Protected]:
+    """Return `spans`, and the `others` beside them or around only those that are `inner`, by `id`, in their place."""
+    outer = beside([span for span in spans if id(span) not in inner], others)
+    return beside(outer, [span for span in spans if id(span) in inner])
+
+
 def find_exact(text: str, languages: Languages) -> list[Protected]:
-    """Find a source's amounts and identifiers; sorted and disjoint."""
+    """Find a source's amounts and identifiers, also those around amounts; sorted and disjoint."""
     amounts = [Protected(*amount, Flag.NUMBERS) for amount in find_amounts(text, languages)]
-    return beside(amounts, verbatim(text, find_identifiers(text), Flag.NUMBERS))
+    identifiers = verbatim(text, find_identifiers(text), Flag.NUMBERS)
+    return _around(amounts, identifiers, _within(identifiers, amounts))
 
 
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:

@@ -296,7 +296,7 @@ _ROLE = r":[A-Za-z][\w:+.-]{0,40}:"
 MODIFIERS = "Ctrl|Control|Strg|Alt ?Gr|Alt|Shift|Umschalt|Meta|Cmd|Command|Option|Opt|Super|Windows|Win|Fn"
 KEYS = (
     r"F\d{1,2}|Delete|Del|Escape|Esc|Insert|Ins|Home|End|PgUp|PgDn|Page ?(?:Up|Down)|Enter|Return|Tab|Space|Backspace"
-    r"|Up|Down|Left|Right|Click|Entf|Einfg|Pos1|Ende|Eingabe"
+    r"|(?:Up|Down|Left|Right)(?: Arrow)?|Click|Entf|Einfg|Pos1|Ende|Eingabe"
 )
 
 # What is no text in strings of programs (gettext, XLIFF) besides their arguments, in order of precedence, by what

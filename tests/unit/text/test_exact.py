@@ -44,6 +44,7 @@ FOUND = [
     ("Call +49 30 1234567, (030) 123-4567 or 030 1234567.", ["+49 30 1234567", "(030) 123-4567", "030 1234567"]),
     ("config.log.value, ISBN 978-3-16-148410-X, 5/13/2019", ["config.log.value", "978-3-16-148410-X", "5/13/2019"]),
     ("AT&T's Q&As, 1&1, A&amp;B; H&M-Filiale", ["AT&T", "Q&As", "1&1", "A&amp;B", "H&M"]),
+    ("Article 6 (1) (f), not 3 (a), of 3(2A)(b), /a/5 kg, /a/5kg/b.c", ["6 (1) (f)", "3(2A)(b)", "/a/5", "/a/5kg/b.c"]),
     ("R & D, Johnson & Johnson, Smith & Sons", ["R & D", "Johnson & Johnson", "Smith & Sons"]),
     ("Use open(\"a.txt\").read(), load('x') or f(x)", ['open("a.txt").read()', "load('x')", "f(x)"]),
     (
