@@ -1,7 +1,7 @@
 """Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
@@ -64,44 +64,27 @@ def find_protected(
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
     A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others or
-    around placeholders, as in a call.
-    `kept` are parts that are kept in any case, sorted and disjoint: no match may overlap one of them.
+    around placeholders, as in a call. `kept` are parts that are kept in any case, sorted and disjoint: no match may
+    overlap one of them.
     """
     found = placeholders = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
         for start, end, is_apart in paced(_joined(_enclosed(paced(search_placeholders(text, own)), text)))
     ]
     exact = find_exact(text, languages) if languages is not None else []
-    inner = _within(exact, placeholders)
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = beside(found, terms)
     if kept:
         found = beside(kept, found)
-    return _around(found, exact, inner) if exact else found
-
-
-def _within(outer: Sequence[Protected], spans: Sequence[Protected]) -> set[int]:
-    """Return which of the `spans`, by `id`, are within a longer one of `outer`; both are sorted and disjoint."""
-    found = set[int]()
-    for span in paced(spans if outer else ()):
-        at = bisect_right(outer, span.start, key=lambda each: each.start) - 1
-        if at >= 0 and outer[at].end >= span.end and outer[at].end - outer[at].start > span.end - span.start:
-            found.add(id(span))
-    return found
-
-
-def _around(spans: Sequence[Protected], others: Sequence[Protected], inner: Set[int]) -> list[Protected]:
-    """Return `spans`, and the `others` beside them or around only those that are `inner`, by `id`, in their place."""
-    outer = beside([span for span in spans if id(span) not in inner], others)
-    return beside(outer, [span for span in spans if id(span) in inner])
+    return _around(found, placeholders, exact) if exact else found
 
 
 def find_exact(text: str, languages: Languages) -> list[Protected]:
     """Find a source's amounts and identifiers, also those around amounts; sorted and disjoint."""
     amounts = [Protected(*amount, Flag.NUMBERS) for amount in find_amounts(text, languages)]
     identifiers = verbatim(text, find_identifiers(text), Flag.NUMBERS)
-    return _around(amounts, identifiers, _within(identifiers, amounts))
+    return _around(amounts, amounts, identifiers) if identifiers else amounts
 
 
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
@@ -141,6 +124,17 @@ def beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Prot
         if following == len(ends) or first[following].start >= span.end:
             spans.append(span)
     return sorted(spans, key=lambda span: span.start)
+
+
+def _around(spans: Sequence[Protected], yielding: Iterable[Protected], others: Sequence[Protected]) -> list[Protected]:
+    """Return `spans`, and the `others` beside them, or around those that are `yielding`, in the place of these."""
+    inner = set[int]()
+    for span in paced(yielding):
+        outer = others[bisect_right(others, span.start, key=lambda each: each.start) - 1]
+        if outer.start <= span.start and span.end <= outer.end and bounds([outer]) != bounds([span]):
+            inner.add(id(span))
+    found = beside([span for span in spans if id(span) not in inner], others)
+    return beside(found, [span for span in spans if id(span) in inner])
 
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
