@@ -81,8 +81,8 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
         if sign is not None:
             left = _left(html, result, part.start)
             right = _right(html, parts, last, ends)
-            nearby = "".join(shown(html[each.start : each.end], each.role)[-1:] for each in result[-_MOST_PARTS:])
-            use = _use_of(sign, left.text, right.text, nearby[-1:].strip())
+            nearby = (shown(html[each.start : each.end], each.role) for each in reversed(result[-_MOST_PARTS:]))
+            use = _use_of(sign, left.text, right.text, next(filter(None, nearby), "")[-1:].strip())
             if use is _Use.MARK:
                 result.append(Part(Role.MARK, part.start, parts[last].end))
                 index = last + 1

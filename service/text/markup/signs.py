@@ -12,13 +12,14 @@ from service.domain.checkpoint import checkpoint, paced
 from service.text.markup.parts import Part, Role, partners, shown
 from service.text.words import is_mark
 
-_LONGEST = 12  # characters of a sign,
+_LONGEST = 24  # characters of a sign with white space in its element,
 _LONGEST_HTML = 2_000  # and of it with its tags,
 _MOST_PARTS = 24  # and parts of these
-_NEARBY = 8  # parts whose text may touch it
+_NEARBY = 8  # parts whose text may touch it,
+_EDGE = 40  # and characters of it: line ends and what indents a line
 _NOTHING = re.compile(r"[\s\xad\u200b\u2060\ufeff]+")  # that a reader sees
 # Sentences have these, too: text of nothing else is read with them. An ellipsis may be a link.
-_PUNCTUATION = re.compile(r"(?!\.{3})[.,;:!?¡¿'\"‘’‚“”„()\[\]{}&@%‰$€£¥₹¢、。，！？；：（）「」『』।॥،؛؟۔]+")
+_PUNCTUATION = re.compile(r"(?!\.{3})[.,;:!?¡¿'\"‘’‚“”„()\[\]{}@%‰$€£¥₹¢、。，！？；：（）「」『』।॥،؛؟۔]+")
 _SEPARATOR = re.compile(r"[|¦·•‣∙◦●▪■]+")
 _BEGINS_NAMES = frozenset("#/~_")  # of tags and files
 _OPENS = re.compile(r"[(\[{]\Z")
@@ -29,10 +30,9 @@ _OF_HEADING = re.compile(r"sec\w*-?n(?:um|o\b)|chap\w*-?num|titlemark|ltx_tag_",
 _RAISED = re.compile("<su[bp]", re.IGNORECASE)
 _NOTE = re.compile(r"[(\[]?(?:\d{1,4}|[a-z]|[ivx]{2,6})[)\]]?")
 _BACK_TO_NOTE = re.compile(r"[↩↵↑⬆⤴^][\ufe0e\ufe0f]?\d{1,2}")
-_TO_NOTE = re.compile(
-    r"note-?ref|(?:foot|end)-?note|doc-backlink|[\"'#_-](?:ft|ed)?n", re.IGNORECASE
-)  # names of any kind
+_TO_NOTE = re.compile(r"(?:foot|end|[\"'#_-])note|doc-backlink|[\"'#_-](?:f|ft|ed)n", re.IGNORECASE)  # any attribute
 _TO_ID = re.compile(r"<a\s[^<>]*?\bhref\s*=\s*[\"']?[^\"'\s<>]*#", re.IGNORECASE)
+_AFTER_SENTENCE = re.compile(r"(?<!\d)[.!?…”\"»]\Z")
 _AT_WORD = re.compile(r"(?:[^\W_]|[.;!?…)\]}\"'”’»]|(?<!\d)[,:])\Z")
 
 
@@ -69,14 +69,18 @@ class _Reading:
 
     def role(self, start: int, last: int) -> Role | None:
         """Return the role of the element from a part to another one, if it is a sign."""
-        html = self._html[self._run[start].start : self._run[last].start]
-        if last - start > _MOST_PARTS or len(html) > _LONGEST_HTML:
+        first, end = self._run[start].start, self._run[last].start
+        if last - start > _MOST_PARTS or end - first > _LONGEST_HTML:
             return None
-        text = "".join(shown(self._html[part.start : part.end], part.role) for part in self._run[start:last])
-        sign = text.strip()
+        text = ""
+        for part in self._run[start:last]:
+            text += shown(self._html[part.start : part.end], part.role)
+            if len(text) > _LONGEST and not text.isspace():
+                return None
+        html, sign = self._html[first:end], text.strip()
         if _NOTHING.fullmatch(text):
             return Role.KEPT if len(sign) < len(text) else Role.MARK
-        if not 0 < len(sign) <= _LONGEST or not _may_be_sign(sign, html):
+        if not sign or not _may_be_sign(sign, html):
             return None
         before, after = self._around(start, last)
         is_first, is_last = start <= self._first or self._first < 0, self._last <= last
@@ -95,9 +99,9 @@ class _Reading:
             self._texts = [shown(self._html[part.start : part.end], part.role) for part in paced(self._run)]
             words = [index for index, text in paced(enumerate(self._texts)) if any(map(str.isalnum, text))]
             self._first, self._last = (words[0], words[-1]) if words else (-1, -1)
-        before = "".join(text[-2:] for text in self._texts[max(0, start - _NEARBY) : start])
+        before = "".join(text[-_EDGE:] for text in self._texts[max(0, start - _NEARBY) : start])
         after = "".join(text[:1] for text in self._texts[last + 1 : last + 1 + _NEARBY])
-        return before[-2:], after[:1]
+        return before[-_EDGE:], after[:1]
 
 
 def _role_between(text: str, before: str, after: str, *, is_note: bool) -> Role:
@@ -138,5 +142,6 @@ def _is_note(text: str, html: str, before: str) -> bool:
     """Return whether an element refers to a note, as its tag says, or its number behind a word or sentence."""
     if not _NOTE.fullmatch(text):
         return False
-    is_behind = text.isdecimal() and _AT_WORD.search(before) is not None
-    return _TO_NOTE.search(html) is not None or (is_behind and _TO_ID.match(html) is not None)
+    if not text.isdecimal() or not _AT_WORD.search(before):
+        return _TO_NOTE.search(html) is not None
+    return any((_AFTER_SENTENCE.search(before), _TO_NOTE.search(html), _TO_ID.match(html)))
