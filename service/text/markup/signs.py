@@ -47,7 +47,11 @@ def with_signs(html: str, run: Sequence[Part]) -> Sequence[Part]:
         checkpoint()
         last = reading.ends.get(index, index) if run[index].role is Role.OPEN else index
         role = reading.role(index, last) if index < last else None
-        if role is not None:
+        beside = [*result[-1:], *run[last + 1 : last + 2]] if role is Role.KEPT else []
+        if len(beside) == 2 and beside[0].role is beside[1].role is Role.KEPT:  # `<kbd>A</kbd><b>+</b><kbd>B</kbd>`
+            result[-1] = Part(Role.KEPT, beside[0].start, beside[1].end)
+            last += 1
+        elif role is not None:
             result.append(Part(role, run[index].start, run[last].end))
         elif _RAISED.match(html, run[index].start):
             result += run[index : last + 1]

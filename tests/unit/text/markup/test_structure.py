@@ -60,6 +60,7 @@ def test_signs_stay_with_their_words(html: str, text: str, expected: str) -> Non
         # between words they are kept, for their place
         ("press <b>×</b> now", "press × now", "now <b>×</b> press"),
         ("1999<b>–</b>2005 was", "1999–2005 was", "was 2005 <b>–</b> 1999"),
+        ("<kbd>A</kbd><b>+</b><kbd>B</kbd> is", "A+B is", "is <kbd>A</kbd><b>+</b><kbd>B</kbd>"),
         ("one<i> / </i>two", "one / two", "two<i> / </i>one"),
         # what is in sentences is not a sign
         ("One <b>(</b>two<b>)</b>!", "One (two)!", "<b>(</b>two<b>)</b> One!"),
