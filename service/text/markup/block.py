@@ -66,6 +66,7 @@ class Node:
     html: Span = field(default=Span(0, 0))
     is_kept: bool = False
     is_spaced: bool = False  # with white space behind it, besides that in it, or before it if it has no text
+    is_space: bool = False  # a mark with the white space before it
     is_padded_before: bool = False  # begins with white space, which is no part of its text
     is_padded_after: bool = False
     is_group: bool = False  # no element: a word, whose `children` are around parts of it

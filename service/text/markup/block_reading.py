@@ -2,13 +2,14 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from service.domain.checkpoint import paced
 from service.text.markup.block import Block, Node, count_needs, spelling
 from service.text.markup.parts import Part, Role, decoded, partners, shown
 from service.text.markup.raised import glued
+from service.text.markup.signs import with_signs
 from service.text.markup.within_words import group_within_words
 from service.text.spans import Span
 
@@ -21,10 +22,21 @@ _JOINT = re.compile("[ ]?[+-][ ]?")
 _BLANK = re.compile(f"(?:[{_WHITE_SPACE}]|{'|'.join(_BLANK_REFERENCES)})++")
 
 
-def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
-    """Return the block of the parts between two boundaries, if it contains anything to translate."""
+def read_blocks(html: str, run: Sequence[Part]) -> Iterator[Block]:
+    """Yield the blocks of the parts between two boundaries, if they contain anything to translate."""
     if not any(part.role is Role.TEXT and not html[part.start : part.end].isspace() for part in run):
         return
+    text: list[Part] = []
+    for part in with_signs(html, run):
+        if part.role is Role.LINE_BREAK:
+            yield from _read_block(html, text)
+            text = []
+        else:
+            text.append(part)
+    yield from _read_block(html, text)
+
+
+def _read_block(html: str, run: Sequence[Part]) -> Iterator[Block]:
     run = _framed(html, _with_joints(html, glued(html, run)))
     if not any(part.role is Role.TEXT for part in run):
         return
@@ -107,11 +119,15 @@ class _Reading:
 
     def _add_kept(self, part: Part, raw: str) -> None:
         text = _SPACES.sub(" ", shown(raw, Role.KEPT))
-        visible = text.strip(" ")
-        if text.startswith(" ") and self._length and not self._ends_with_space:
+        is_blank = text.isspace()
+        visible = "" if is_blank else text.strip(" ")
+        is_space = False
+        if (is_blank or text.startswith(" ")) and self._length and not self._ends_with_space:
             self._append(" ")
+            is_space = is_blank
         end = self._length + len(visible)
-        self._add_node(Node(self._length, end, raw, is_kept=bool(visible), html=Span(part.start, part.end)))
+        html = Span(part.start, part.end)
+        self._add_node(Node(self._length, end, raw, is_kept=bool(visible), is_space=is_space, html=html))
         if visible:
             if self._length == 0:
                 self.before = self.after

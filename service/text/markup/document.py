@@ -3,12 +3,12 @@
 import heapq
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.domain.checkpoint import paced
 from service.text.markup.block import Block, BlockTranslation
-from service.text.markup.block_reading import read_block
+from service.text.markup.block_reading import read_blocks
 from service.text.markup.lexer import tokens
 from service.text.markup.parts import Part, Role
 from service.text.markup.placement import insertions
@@ -20,6 +20,9 @@ _LINK = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elemen
 _LINK_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
 # Start and end tags of links, HTML's and Markdown's, and what can't be within one.
 _LINKS = ((_LINK, _LINK_END, _LINK), (re.compile(r"!?\["), re.compile(r"\]\("), re.compile(r"[\[\]]")))
+_FIRST_SPACE = re.compile(r"(?:<[^<>]{0,200}>){1,8}\s")
+_LAST_SPACE = re.compile(r"\s(?:</[^<>]{0,200}>){1,8}\Z")
+_EDGE = 1_000  # characters of what is kept that are looked at for such a space
 _MAX_SEARCHES = 1000  # of texts whose positions no link gives
 
 
@@ -62,11 +65,11 @@ def blocks(html: str) -> Iterator[Block]:
     run: list[Part] = []
     for part in paced(parts(html, list(paced(tokens(html))))):
         if part.role in (Role.BOUNDARY, Role.LINE_BREAK):
-            yield from read_block(html, run)
+            yield from read_blocks(html, run)
             run = []
         else:
             run.append(part)
-    yield from read_block(html, run)
+    yield from read_blocks(html, run)
 
 
 def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[str]:
@@ -74,12 +77,17 @@ def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[s
     text = translation.text
     places = _places(block, translation)
     kept = [(source, place) for source, place in zip(block.protected, places, strict=True) if place is not None]
-    tags = insertions(block._root, block.text, text, translation.alignment, kept)
+    tags = list(insertions(block._root, block.text, text, translation.alignment, kept))
     elements = [
         (place, html[slice(*markup)] if place is None else _spaced(html[slice(*markup)], block.text, span, text, place))
         for span, place, markup in zip(block.protected, places, block._kept, strict=True)
     ]
-    wholes = sorted((*place, markup) for place, markup in elements if place is not None)
+    taken = {start for start, _, _ in tags}
+    wholes = sorted(
+        (*_with_own_spaces(html, element, text, place, taken), markup)
+        for element, (place, markup) in zip(block._kept, elements, strict=True)
+        if place is not None
+    )
     done = 0
     ordered = list(heapq.merge(tags, wholes, key=lambda each: (each[0], each[0] < each[1])))
     for link in _LINKS:
@@ -98,6 +106,18 @@ def _spaced(markup: str, source: str, span: Span, text: str, place: Span) -> str
     lacks_before = before[-1:] == " " and _touches(text[place.start - 1 : place.start], before[0], is_before=True)
     lacks_after = after[:1] == " " and _touches(text[place.end : place.end + 1], after[-1], is_before=False)
     return " " * lacks_before + markup + " " * lacks_after
+
+
+def _with_own_spaces(html: str, element: Span, text: str, place: Span, taken: Collection[int]) -> Span:
+    """Return a place with the spaces beside it that the source has in the element, as in `one<b> / </b>two`.
+
+    Tags are inserted where `taken` says.
+    """
+    start, end = element
+    has_first = _FIRST_SPACE.match(html, start, end) is not None and not html[start - 1 : start].isspace()
+    has_last = _LAST_SPACE.search(html[max(start, end - _EDGE) : end]) and not html[end : end + 1].isspace()
+    before = has_first and place.start not in taken and text[place.start - 1 : place.start] == " "
+    return Span(place.start - before, place.end + bool(has_last and text[place.end : place.end + 1] == " "))
 
 
 def _touches(neighbour: str, in_source: str, *, is_before: bool) -> bool:
@@ -157,7 +177,7 @@ def _unnested(
                 moved.append((place, place, f"{text} "))
             continue
         ordered.append((start, end, text))
-        if opening.match(text):
+        if opening.match(text) and not closing.search(text):  # else a mark, with both of its tags
             opened.append(len(ordered) - 1)
         elif closing.match(text) and opened:
             first = opened.pop()

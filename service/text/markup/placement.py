@@ -47,7 +47,8 @@ _END = 4  # characters, such as the signs at the end of a sentence
 def insertions(
     root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]] = ()
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield where to insert which tags into `translation`, in order, as (start, end, tags) with end = start.
+    """Yield where to insert which tags into `translation`, in order, as (start, end, tags): with end = start, but for
+    elements of a space, which are in the place of one.
 
     `kept` are the parts of the source that the translation contains unchanged, and their positions there: no tag is
     placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
@@ -82,13 +83,17 @@ def insertions(
             continue
         if node is not root:
             start -= node.is_padded_before and done < start and translation[start - 1] == " "
-            space = ""
-            if not node.has_text and start and source[max(0, node.start - 1) : node.start] == " ":
+            space, end = "", start
+            if node.is_space:  # in place of the translation's
+                start -= done < start and translation[start - 1] == " "
+                end = start + (translation[start : start + 1] == " ")
+            elif not node.has_text and start and source[max(0, node.start - 1) : node.start] == " ":
                 start += translation[start : start + 1] == " "
                 is_at_end = len(source) - node.start < _END and translation[start:] == source[node.start :]
                 space = " " * (is_at_end and not translation[start - 1].isspace())
-            yield start, start, space + node.opening
-            done = start
+                end = start
+            yield start, end, space + node.opening
+            done = end
             pending.append((node, low, high, is_after, -1))
         regions = placer.regions(node, low, high, depth)
         pending += [

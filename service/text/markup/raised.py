@@ -21,6 +21,7 @@ _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}}
 _BEGINNING, _END = re.compile(_WORD), re.compile(_WORD + r"\Z")
 _DIGITS = re.compile(r"[+\-−–]?\d[\d.,\-−–]*")
 _NOTE = re.compile(r"\[\w{1,6}\]|\(\d{1,4}\)|[*†‡§¶#®™©℠]{1,4}|(?:TM|SM)")
+_JOINTS = frozenset("@.")  # of addresses, which pages hide from programs: `me<span>@</span>here<span>.</span>org`
 _CHARGE = re.compile(r"\d*[+\-−–]|[+\-−–]\d+")
 # Of several letters, so that they might be words; single letters, and those with a capital within, are none.
 _UNITS = frozenset(
@@ -80,8 +81,8 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
         if sign is not None:
             left = _left(html, result, part.start)
             right = _right(html, parts, last, ends)
-            before = shown(html[result[-1].start : result[-1].end], result[-1].role)[-1:] if result else ""
-            use = _use_of(sign, left.text, right.text, before.strip())
+            nearby = (shown(html[each.start : each.end], each.role) for each in reversed(result[-_MOST_PARTS:]))
+            use = _use_of(sign, left.text, right.text, next(filter(None, nearby), "")[-1:].strip())
             if use is _Use.MARK:
                 result.append(Part(Role.MARK, part.start, parts[last].end))
                 index = last + 1
@@ -116,7 +117,7 @@ def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int])
         is_raised |= element_name(html, parts[index]) in _RAISED
         index += 1
     sign = _Sign(text, is_raised, "a" in names)
-    return sign if is_raised or sign.is_number or sign.is_note else None
+    return sign if is_raised or sign.is_number or sign.is_note or text in _JOINTS else None
 
 
 def _left(html: str, parts: Sequence[Part], position: int) -> _Side:
@@ -177,7 +178,7 @@ def _joined(html: str, parts: Sequence[Part]) -> str:
     if parts[-1].end - parts[0].start > _MOST_PARTS * 80:
         return ""
     text = "".join(shown(html[part.start : part.end], part.role) for part in parts)
-    return text if len(text) <= _LONGEST and re.fullmatch(r"[\w+\-−–]+", text) else ""
+    return text if len(text) <= _LONGEST and re.fullmatch(r"[\w+\-−–@.]+", text) else ""
 
 
 def _use_of(sign: _Sign, left: str, right: str, before: str) -> _Use | None:
@@ -187,6 +188,8 @@ def _use_of(sign: _Sign, left: str, right: str, before: str) -> _Use | None:
     """
     if sign.is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
         return _Use.MARK if before or sign.is_raised else None
+    if sign.text in _JOINTS:
+        return _Use.PART if left and right and (sign.text == "@" or "@" in left) else None
     if not left and not right:
         is_short = len(sign.text) <= 2 or not any(map(str.isalpha, sign.text))
         return _Use.MARK if sign.is_raised and is_short else None

@@ -14,7 +14,7 @@ from service.text.words import MARKS, UNSPACED
 
 _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u055a-\u055f\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f"
-    r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb"
+    r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u2190-\u21ff\u2500-\u26ff\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb"
     r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
 _LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
@@ -44,7 +44,8 @@ def words(text: str, kept: Sequence[Span], *, are_letters: bool = False) -> list
     for start, end in (*kept, Span(len(text), len(text))):
         found += (Word(*match.span(), match.lastgroup is None) for match in paced(pattern.finditer(text, done, start)))
         if start < end:
-            found.append(Word(start, end, is_punctuation=False, is_kept=True))
+            is_sign = not any(map(str.isalnum, text[start:end]))
+            found.append(Word(start, end, is_punctuation=is_sign, is_kept=True))
         done = end
     return found
 

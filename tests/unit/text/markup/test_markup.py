@@ -104,7 +104,12 @@ def test_texts(html: str, expected: list[str]) -> None:
         # empty elements and marks stay with their word
         ("see <a id=x></a>here now", "jetzt sieh hier", "see=sieh here=hier now=jetzt", "jetzt sieh <a id=x></a>hier"),
         ("press <img src=x> here", "hier drücken", "press=drücken here=hier", "<img src=x> hier drücken"),
-        ("a <b>word</b><i>&nbsp;</i>more", "ein Wort mehr", "a=ein word=Wort more=mehr", "ein <b>Wort</b><i></i> mehr"),
+        (
+            "a <b>word</b><i>&nbsp;</i>more",
+            "ein Wort mehr",
+            "a=ein word=Wort more=mehr",
+            "ein <b>Wort</b><i>&nbsp;</i>mehr",
+        ),
         ("word<sup></sup> last", "letztes Wort", "word=Wort last=letztes", "letztes Wort<sup></sup>"),
         # text is escaped, and a no-break space stays readable
         ("a <i>b</i>", "1\u00a0< 2 & <b>", "a=1 b=b", "1&nbsp;&lt; 2 &amp; &lt;<i>b</i>&gt;"),
