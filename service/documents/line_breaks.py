@@ -10,6 +10,7 @@ from service.text.long_segments import is_one_character
 
 _TAG_NAME = re.compile(r"</?([A-Za-z]+)")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SPACE = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # at which a line may be broken
 # By how much of the whole a cut may be further from its place to be after a mark.
 _AFTER_SENTENCE, _AFTER_COMMA = 0.1, 0.05
 
@@ -17,15 +18,22 @@ Word = list[Piece]
 
 
 def words(pieces: Sequence[Piece]) -> list[Word]:
-    """Return the words of pieces, each with the tags in it and after it; white space is between them."""
+    """Return the words of pieces, each with the tags in it and after it, and what opens before it.
+
+    White space is between them.
+    """
     found: list[Word] = [[]]
     for piece in pieces:
         if piece.kind is not Kind.TEXT:
             found[-1].append(piece)
             continue
-        for index, part in enumerate(re.split(r"\s+", piece.text)):
+        for index, part in enumerate(_SPACE.split(piece.text)):
             if index:
-                found.append([])
+                opened = len(found[-1])
+                while opened and found[-1][opened - 1].kind is Kind.OPEN:
+                    opened -= 1
+                found.append(found[-1][opened:])
+                del found[-2][opened:]
             if part:
                 found[-1].append(Piece(Kind.TEXT, text=part))
     return found
