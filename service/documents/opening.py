@@ -29,6 +29,7 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _MARKDOWN = Format("md", f"text/markdown{_TEXT}", "markdown")
 _PAGE = Format("html", f"text/html{_TEXT}", "html")
+_XHTML = Format("xhtml", "application/xhtml+xml", "xhtml")
 _XLIFF = Format("xliff", "application/xliff+xml", "xliff")
 _YAML = Format("yaml", "application/yaml", "yaml_source")
 # A process that reads one document imports no other format, which takes three quarters of the time of a small one.
@@ -60,6 +61,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),
         ".vtt": Format("vtt", f"text/vtt{_TEXT}", "subtitles", "read_vtt"),
+        ".xht": _XHTML,
+        ".xhtml": _XHTML,
         ".xlf": _XLIFF,
         ".xliff": _XLIFF,
         ".xml": Format("android", "application/xml", "xml_strings", "read_android"),

@@ -70,7 +70,7 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "--attributes",
             bool,
             "Of HTML: also what attributes show, such as alt and title; lang becomes the target.",
-            ("html",),
+            ("html", "xhtml"),
         ),
     }
 )

@@ -28,6 +28,7 @@ FORMATS: Mapping[str, Format] = {
     "a.tsv": texts.TSV,
     "a.txt": texts.TEXT,
     "a.vtt": texts.VTT,
+    "a.xhtml": packages.XHTML,
     "a.xlf": catalogues.XLIFF_1,
     "a.xliff": catalogues.XLIFF_2,
     "a.xml": strings.ANDROID,
