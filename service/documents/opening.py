@@ -29,6 +29,7 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _MARKDOWN = Format("md", f"text/markdown{_TEXT}", "markdown")
 _PAGE = Format("html", f"text/html{_TEXT}", "html")
+_SUBSTATION = Format("ass", "text/x-ssa", "substation")
 _XHTML = Format("xhtml", "application/xhtml+xml", "xhtml")
 _XLIFF = Format("xliff", "application/xliff+xml", "xliff")
 _YAML = Format("yaml", "application/yaml", "yaml_source")
@@ -36,6 +37,7 @@ _YAML = Format("yaml", "application/yaml", "yaml_source")
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         ".arb": Format("arb", "application/json", "json_source"),
+        ".ass": _SUBSTATION,
         ".csv": Format("csv", f"text/csv{_TEXT}", "tables", "read_csv"),
         ".docm": Format("docx", "application/vnd.ms-word.document.macroEnabled.12", "docx"),
         ".docx": Format("docx", f"{_OPEN_XML}.wordprocessingml.document", "docx"),
@@ -57,6 +59,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".properties": Format("properties", "text/x-java-properties", "properties"),
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
+        ".ssa": _SUBSTATION,
         ".strings": Format("strings", "text/plain", "apple_strings"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),

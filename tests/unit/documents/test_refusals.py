@@ -82,6 +82,10 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "": "1: there is no column 'text'; the columns are none",
     },
     "a.srt": {"\n\nGo\n": "3: expected the times of a cue.*not 'Go'"},
+    "a.ass": {
+        "Dialogue: a": r"1: there is no section \[Script Info\] or \[Events\]\.",
+        "[Events]\nFormat: Text, Start\n": "2: the last column of events must be Text",
+    },
     "a.vtt": {"1\n00:01.000 --> 00:02.000\nGo\n": "1: a WebVTT file starts with WEBVTT"},
 }
 

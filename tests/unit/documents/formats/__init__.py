@@ -6,6 +6,7 @@ from tests.unit.documents.formats import catalogues, markdown, office, packages,
 from tests.unit.documents.formats.format import Format
 
 FORMATS: Mapping[str, Format] = {
+    "a.ass": texts.ASS,
     "a.csv": texts.CSV,
     "a.docx": office.DOCX,
     "a.epub": packages.EPUB,
