@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from service.documents.document import Slot, has_words
 from service.documents.inline import InlineText, Kind, Piece, framed
@@ -28,6 +28,7 @@ _SPEAKER = re.compile(
     r"(?::(?=\s|\Z)\s*+|\s(?P<manner>(?=[\[(][^\[\]()]{1,30}[\])]:(?:\s|\Z))))"
 )
 _TIMED = re.compile(r"<\d|\{[^{}]*\\k|<[^<>]*\sbegin\s*=", re.IGNORECASE)
+_SPACE = " \t\r\n"
 _MUSIC = "♪♫♬#"
 _ENDED = re.compile(r"[.!?…‽:。！？؟।॥۔។։♪♫♬#)\]）】—–][\"'“”’»›」』]*$")
 _COMMA = (",", "،", "、", "，", "-")
@@ -74,8 +75,32 @@ def has_ended(text: str) -> bool:
     return _ENDED.search(text) is not None
 
 
-def parts(cues: Sequence[Sequence[Line]], tag: re.Pattern[str], read: Callable[[str], str]) -> Iterator[Part]:
-    """Yield what is said in cues; `tag` finds markup, and `read` decodes the text between."""
+def lines_between(
+    source: str, start: int, end: int, number: int, ending: re.Pattern[str], tag: re.Pattern[str]
+) -> Iterator[list[Line]]:
+    """Yield the lines of a stretch that is at a line of this number, in groups without those that have no text.
+
+    They end with what the group `ending` finds.
+    """
+    endings = [match.span() for match in ending.finditer(source, start, end) if match["ending"]]
+    kept = min((source[begin:stop] for begin, stop in endings), default="")  # \N rather than \n
+    starts, ends = [start, *(stop for _, stop in endings)], [*(begin for begin, _ in endings), end]
+    every = []
+    for begin, stop in zip(starts, ends, strict=True):
+        text = source[begin:stop]
+        every.append(Line(number, text.strip(_SPACE), begin + len(text) - len(text.lstrip(_SPACE)), kept))
+    for has_text, group in groupby(every, key=lambda line: bool(tag.sub("", line.text).strip())):
+        if has_text:
+            yield list(group)
+
+
+def parts(
+    cues: Sequence[Sequence[Line]], tag: re.Pattern[str], read: Callable[[str], str], voices: Sequence[str] = ()
+) -> Iterator[Part]:
+    """Yield what is said in cues, which may have a voice each.
+
+    `tag` finds markup, and `read` decodes the text between.
+    """
     bare = [[tag.sub("", line.text).strip() for line in cue] for cue in cues]
     speakers = _speakers(bare)
     rolled: list[set[str]] = [set() for _ in cues]  # lines that a neighbour shows, too
@@ -87,6 +112,7 @@ def parts(cues: Sequence[Sequence[Line]], tag: re.Pattern[str], read: Callable[[
         is_again = index > 0 and bare[index] == bare[index - 1]
         for part in _parts(cue, bare[index], tag, read, speakers, rolled[index]):
             part.is_alone |= is_again
+            part.voice += voices[index] if voices else ""
             part.before, part.inner, part.after = framed(part.pieces)
             yield part
 

@@ -6,9 +6,8 @@ are; `\N` and `\n` end lines, and `\h` is a no-break space.
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 
-from service.documents.cues import parts, slots
+from service.documents.cues import lines_between, parts, slots
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
@@ -29,19 +28,19 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     """Read the events of a script. Those that a karaoke template has made, one for each syllable, stay as they are."""
     source, encode = decoded(data)
     cues: list[list[Line]] = []
-    runs: dict[int, str] = {}  # by line: of events that a sentence may go on over
+    voices: list[str] = []  # the same of events that a sentence may go on over
     before: _Event = {}
     num_effects = 0
     for line, event in _events(source):
         if event.get("effect", "").strip().lower() == "fx":
             num_effects += 1
             continue
-        runs[line.number] = runs[cues[-1][0].number] if cues and _follows(event, before) else str(line.number)
+        voice = voices[-1] if voices and _follows(event, before) else str(line.number)
         before = event
-        cues += _cues(line)
-    spoken = list(parts(cues, _TAG, lambda raw: raw.replace("\\h", "\u00a0")))
-    for part in spoken:
-        part.voice = runs[part.line]
+        for cue in lines_between(source, line.start, line.start + len(line.text), line.number, _ENDING, _TAG):
+            cues.append(cue)
+            voices.append(voice)
+    spoken = list(parts(cues, _TAG, lambda raw: raw.replace("\\h", "\u00a0"), voices))
     notes = [f"events that a karaoke template made (fx) were left as they are: {num_effects}."] if num_effects else []
     return Spliced(source, slots(source, spoken, lambda text: text.translate(_WRITTEN)), encode, notes)
 
@@ -72,18 +71,3 @@ def _follows(event: _Event, before: _Event) -> bool:
     """Return whether an event is a later one of the same speaker in the same style."""
     same = all(event.get(key) == before.get(key) for key in ("style", "name"))
     return same and before.get("start", "").rjust(20) < event.get("start", "").rjust(20)
-
-
-def _cues(line: Line) -> Iterator[list[Line]]:
-    """Yield the lines of an event in groups without empty lines."""
-    endings = [match for match in _ENDING.finditer(line.text) if match["ending"]]
-    ending = "\\N" if any(match[0] == "\\N" for match in endings) else "\\n"
-    starts = [0, *(match.end() for match in endings)]
-    ends = [*(match.start() for match in endings), len(line.text)]
-    every = [
-        Line(line.number, line.text[start:end], line.start + start, ending)
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    for has_text, group in groupby(every, key=lambda each: bool(_TAG.sub("", each.text).strip())):
-        if has_text:
-            yield list(group)

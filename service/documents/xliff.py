@@ -16,7 +16,7 @@ from service.documents.errors import DocumentError
 from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
 from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw
-from service.text.languages import canonical
+from service.text.languages import canonical, primary
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
 _STATES = re.compile(r"""(?<!\s)\s++(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -66,7 +66,7 @@ class _Reader:
     @property
     def language(self) -> str:
         """Return the language of all sources that have been read; empty if it is not one."""
-        return self._sources[0] if len({_primary(each) for each in self._sources}) == 1 else ""
+        return self._sources[0] if len({primary(each) for each in self._sources}) == 1 else ""
 
     def _units(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
@@ -167,7 +167,7 @@ class _Reader:
             self._is_ours[element.start] = True
             for key, language, words in zip(keys, wanted, clauses, strict=True):
                 found = element.attributes.get(key, "")
-                if found and language and _primary(canonical(found)) != _primary(language):
+                if found and language and primary(canonical(found)) != primary(language):
                     self._is_ours[element.start] = False
                     problem = f"its {key} is {found!r}, {words} {language!r}."
                     self._others.append(DocumentError(problem, self._source.place(element.start)))
@@ -212,7 +212,3 @@ def _indent(raw: str, position: int) -> str:
     while start and raw[start - 1] in " \t\r":
         start -= 1
     return raw[start - 1 : position] if raw.startswith("\n", start - 1) and start else ""
-
-
-def _primary(language: str) -> str:
-    return re.split("[-_]", language.lower())[0]

@@ -36,6 +36,10 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
             ("a.ass", "[Events]\nDialogue: ,,,,,,,,," + unit * (20_000 // len(unit)))
             for unit in ("{", "{\\p1}", "{\\p1", "\\N", "a\\N", "{\\i1}a", "{\\k", "a")
         ),
+        *(
+            ("a.ttml", f"<tt><p>{unit * (20_000 // len(unit))}a</p></tt>")
+            for unit in (" ", "<br/>", "\n<br/> ", "<b>a</b>", "<!--a-->", "&lt;")
+        ),
         ("a.po", 'msgid "' + "\\" * 15_000 + 'a"\nmsgstr ""'),
         ("a.csv", 'text\n"' + '""' * 7_500),
         ("a.xlf", '<xliff version="1.2"><trans-unit><source>a' + "<bpt/>" * 4_000 + "</source></trans-unit></xliff>"),
@@ -111,6 +115,7 @@ SHAPES: Mapping[str, Shape] = {
     "srt, tags of a word": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "<i>w</i>" * n),
     "vtt, cues": ("a.vtt", lambda n: "WEBVTT\n\n" + f"{VTT_TIMES}\na word\n\n" * n),
     "ass, events": ("a.ass", lambda n: "[Events]\n" + "Dialogue: ,,,,,,,,,a {\\i1}word{\\i0}\n" * n),
+    "ttml, cues": ("a.ttml", lambda n: f"<tt>{'<p>é word<br/>b</p>' * n}</tt>"),
     "html, paragraphs": ("a.html", "<p>a word</p>".__mul__),
     "html, depth": ("a.html", lambda n: "<div><b>" * n + "word"),
     "markdown, paragraphs": ("a.md", "a word\n\n".__mul__),

@@ -27,6 +27,7 @@ FORMATS: Mapping[str, Format] = {
     "a.srt": texts.SRT,
     "a.strings": strings.STRINGS,
     "a.tsv": texts.TSV,
+    "a.ttml": texts.TIMED_TEXT,
     "a.txt": texts.TEXT,
     "a.vtt": texts.VTT,
     "a.xhtml": packages.XHTML,

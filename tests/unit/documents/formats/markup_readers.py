@@ -43,10 +43,14 @@ def of_xml(
     return read
 
 
-def of_xhtml(data: bytes) -> Any:
+def of_xhtml(data: bytes, merged: Iterable[str] = ()) -> Any:
     """Return the elements and all words of a page; which words are in which element is the markup's to say."""
-    found = of_xml()(data)
+    found = of_xml(merged)(data)
     return [[each[:2] for each in found], in_any_order(found[0][2])]
+
+
+def of_timed_text(data: bytes) -> Any:
+    return of_xhtml(data, ("span", "br"))
 
 
 def _name(element: ElementTree.Element) -> str:

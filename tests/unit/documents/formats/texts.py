@@ -2,7 +2,7 @@
 
 from service.documents import DocumentOptions
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
-from tests.unit.documents.formats.markup_readers import of_html
+from tests.unit.documents.formats.markup_readers import of_html, of_timed_text
 from tests.unit.documents.formats.readers import of_ass, of_csv, of_lines, of_srt, of_tsv, of_vtt
 from tests.unit.documents.pseudo import served
 
@@ -130,4 +130,28 @@ ASS = Format(
     | {each: each for each in ("Comment: 0,0:00:00.00,0:00:01.00,A,,0,0,0,,a note", "; a comment", "Dialogue: 0,a")},
     of_ass,
     variants=(crlf, marked, in_utf_16),
+)
+
+TIMED_TEXT = Format(
+    lambda body, language: (
+        '<?xml version="1.0"?>\n<tt:tt xmlns:tt="http://www.w3.org/ns/ttml" xmlns:ttm="m" xml:lang="'
+        f'{language}"><tt:head><ttm:title>é</ttm:title></tt:head><tt:body><tt:div>\n{body}\n'
+        "</tt:div></tt:body></tt:tt>\n"
+    ).encode(),
+    same(
+        '<tt:p begin="1s" end="2s">TWO &amp; WORDS.</tt:p>',
+        '<tt:p begin="1s">\n  WHERE IS THE<tt:br/>\n  TRAIN STATION?\n</tt:p>',
+        '<tt:p begin="1s">- HELLO.<tt:br></tt:br>- CLOSE <tt:span a="b>c">IT</tt:span>. <!-- a note --></tt:p>',
+        '<tt:p xml:space="preserve">IT IS\nOLD.</tt:p>',
+        "<tt:p><tt:set begin='1s'/><tt:span>É</tt:span></tt:p><tt:p>12 %</tt:p>",
+        "<tt:p><![CDATA[a]]></tt:p>",
+        "<tt:p><tt:metadata><ttm:desc>a</ttm:desc></tt:metadata>b</tt:p>",
+    ),
+    of_timed_text,
+    variants=(crlf, marked, in_utf_16),
+    mixture=Mixture(
+        "<tt:p>{}</tt:p>|<tt:p begin='1s'>{}<tt:br/>{}</tt:p>",
+        "word |two words|, |. Then | &amp; |é, |12 |<tt:br/>|<!-- a -->|- ",
+        "<tt:span>{}</tt:span>|<tt:span tts='b'> {}</tt:span>",
+    ),
 )
