@@ -63,6 +63,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
         ".ssa": _SUBSTATION,
         ".strings": Format("strings", "text/plain", "apple_strings"),
+        ".tmx": Format("tmx", "application/x-tmx+xml", "tmx"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".ttml": _TIMED_TEXT,
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),

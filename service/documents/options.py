@@ -54,8 +54,8 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "has_all",
             "--retranslate",
             bool,
-            "Of .po and .xliff: also entries that have a translation.",
-            ("po", "xliff"),
+            "Of .po, .xliff and .tmx: also entries that have a translation.",
+            ("po", "xliff", "tmx"),
         ),
         "front_matter": DocumentOption(
             "front_matter",

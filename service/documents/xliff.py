@@ -15,7 +15,7 @@ from service.documents.document import Document, DocumentOptions, Doubt, Edit, S
 from service.documents.errors import DocumentError
 from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw
+from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw, indent
 from service.text.languages import canonical, primary
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
@@ -147,7 +147,7 @@ class _Reader:
             tag = _with_attributes(raw[segment.start : segment.inner], _states_of_second(doubt))
             yield Edit(segment.start, segment.inner, tag)
         if target is None:
-            opening = f"{_indent(raw, source.start)}<{self._prefix}target{states}>"
+            opening = f"{indent(raw, source.start)}<{self._prefix}target{states}>"
             yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
         else:
             opening = raw[target.start : target.inner]
@@ -204,11 +204,3 @@ def _states_of_second(doubt: Doubt | None) -> str:
 
 def _with_attributes(tag: str, attributes: str) -> str:
     return _STATES.sub("", tag).removesuffix(">") + attributes + ">" if attributes else tag
-
-
-def _indent(raw: str, position: int) -> str:
-    """Return the line end and the white space before a position; nothing if something else is before it on its line."""
-    start = position
-    while start and raw[start - 1] in " \t\r":
-        start -= 1
-    return raw[start - 1 : position] if raw.startswith("\n", start - 1) and start else ""

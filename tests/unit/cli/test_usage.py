@@ -36,7 +36,7 @@ from service.engine.runtime.kernels import PATH
         ),
         (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--attributes"), "--attributes is for --format html and xhtml, and this is md"),
-        (("--file", "x.md", "--retranslate"), "--retranslate is for --format po and xliff, and this is md"),
+        (("--file", "x.md", "--retranslate"), "--retranslate is for --format po, xliff, tmx, and this is md"),
         (("--file", "x.csv", "--column", "a", "--front-matter", "b"), "--front-matter is for --format md and mdx"),
         (("--file", "x.md", "--column", "1"), "--column is for --format tsv and csv, and this is md"),
         (("--file", "x.docx", "--num-hypotheses", "2"), "it can't be used with --format docx"),

@@ -115,6 +115,7 @@ SHAPES: Mapping[str, Shape] = {
     "srt, tags of a word": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "<i>w</i>" * n),
     "vtt, cues": ("a.vtt", lambda n: "WEBVTT\n\n" + f"{VTT_TIMES}\na word\n\n" * n),
     "ass, events": ("a.ass", lambda n: "[Events]\n" + "Dialogue: ,,,,,,,,,a {\\i1}word{\\i0}\n" * n),
+    "tmx, units": ("a.tmx", lambda n: f"<tmx>{'<tu><tuv><seg>a word</seg></tuv></tu>' * n}</tmx>"),
     "ttml, cues": ("a.ttml", lambda n: f"<tt>{'<p>é word<br/>b</p>' * n}</tt>"),
     "html, paragraphs": ("a.html", "<p>a word</p>".__mul__),
     "html, depth": ("a.html", lambda n: "<div><b>" * n + "word"),

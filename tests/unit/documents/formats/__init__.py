@@ -27,6 +27,7 @@ FORMATS: Mapping[str, Format] = {
     "a.srt": texts.SRT,
     "a.strings": strings.STRINGS,
     "a.tsv": texts.TSV,
+    "a.tmx": catalogues.TMX,
     "a.ttml": texts.TIMED_TEXT,
     "a.txt": texts.TEXT,
     "a.vtt": texts.VTT,
