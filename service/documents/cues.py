@@ -120,12 +120,13 @@ def parts(
 def _speakers(bare: Sequence[Sequence[str]]) -> Collection[str]:
     """Return the names that begin several cues; in a transcript, in which most cues begin so, all names that begin one.
 
-    One in capitals and a word in brackets, as in `ANNA [WHISPERS]:`, is a name in any case.
+    One in capitals is a name if others are, or if a word in brackets follows, as in `ANNA [WHISPERS]:`.
     """
     found = [match for cue in bare for text in cue if (match := _SPEAKER.match(_without_dash(text)))]
     counts = Counter(match["name"] for match in found)
     is_transcript = 2 * sum(number for number in counts.values() if number > 1) >= len(bare)
-    sure = {match["name"] for match in found if match["manner"] is not None and match["name"].isupper()}
+    capitals = [match for match in found if match["name"].isupper()]
+    sure = {match["name"] for match in capitals if match["manner"] is not None or len(capitals) > 1}
     return sure | {name for name, number in counts.items() if number > 1 or is_transcript}
 
 
