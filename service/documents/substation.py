@@ -19,7 +19,7 @@ _KEPT = (  # a drawing, or what is in braces
 )
 _TAG = re.compile(rf"\{{\\(?P<name>[ibus])(?:1|(?P<close>0))\}}|{_KEPT}|[♪♫♬]+")
 _ENDING = re.compile(rf"{_KEPT}|(?P<ending>\\[Nn])")
-_WRITTEN = str.maketrans({"\u00a0": "\\h", "{": "(", "}": ")"})
+_WRITTEN = str.maketrans({"\u00a0": "\\h", "{": "(", "}": ")"})  # text can't have braces
 
 _Event = Mapping[str, str]
 

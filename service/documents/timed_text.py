@@ -16,7 +16,7 @@ from service.text.languages import canonical, primary
 _REST = r"""(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+"""  # of a tag
 _COMMENT = r"<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"
 _BREAK = rf"\s*+<(?:[\w.-]++:)?+br\b{_REST}(?:/>|></[\w:.-]++\s*+>)\s*+"
-_TAG = re.compile(rf"{_COMMENT}|(?P<br>{_BREAK})|<[\w:.-]++{_REST}/>|<(?P<close>/)?+(?P<name>[\w:.-]++){_REST}>")
+_TAG = re.compile(rf"{_COMMENT}|(?P<br>{_BREAK})|<[\w:.-]++{_REST}/>|<(?P<close>/)?+(?P<name>[\w:.-]++){_REST}>|[♪♫♬]+")
 _ENDING = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s){_BREAK})")
 _ENDING_IF_PRESERVED = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s)(?:{_BREAK}|[ \t\r]*+\n\s*+))")
 _NO_ENDING = re.compile("(?P<ending>(?!))")
@@ -70,10 +70,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _inner(element: Element) -> Element:
-    """Return the innermost element that has all that a cue says."""
-    inner = [each for each in element.children if not isinstance(each, str) or each.strip()]
-    if len(inner) == 1 and isinstance(inner[0], Element) and inner[0].children:
-        return _inner(inner[0])
+    """Return the innermost span that has all that a cue says, or else the cue."""
+    match [each for each in element.children if not isinstance(each, str) or each.strip()]:
+        case [Element() as inner] if inner.name.rpartition(":")[2] == "span":
+            return _inner(inner)
     return element
 
 

@@ -38,7 +38,7 @@ class _Reader:
             if element.name == "header":
                 self.language = canonical(_named(element))
                 continue
-            variants = {_language(each): each for each in element.elements if each.name == "tuv"}
+            variants = {each.local.get("lang", ""): each for each in element.elements if each.name == "tuv"}
             target = _chosen(variants, self._target)
             own = self._own or _named(element) or self.language
             source = (
@@ -67,7 +67,7 @@ class _Reader:
         if not string.inline.has_words:
             return
         before, inner = indent(raw, source.start), indent(raw, segment.start)
-        name = next((each for each in source.attributes if each in ("xml:lang", "lang")), "xml:lang")
+        name = next((each for each in source.attributes if each.endswith("lang")), "xml:lang")  # of TMX 1.1, lang
 
         def write(translation: str) -> str:
             written = string.written(translation)
@@ -93,10 +93,6 @@ class _Reader:
 def _named(element: Element) -> str:
     """Return the language that a header or a unit names as that of its source, if it is one."""
     return element.attributes.get("srclang", "").replace("*all*", "")
-
-
-def _language(variant: Element) -> str:
-    return variant.attributes.get("xml:lang") or variant.attributes.get("lang", "")
 
 
 def _chosen(variants: Mapping[str, Element], language: str) -> Element | None:

@@ -146,6 +146,8 @@ TIMED_TEXT = Format(
         "<tt:p><tt:set begin='1s'/><tt:span>É</tt:span></tt:p><tt:p>12 %</tt:p>",
         "<tt:p><![CDATA[a]]></tt:p>",
         "<tt:p><tt:metadata><ttm:desc>a</ttm:desc></tt:metadata>b</tt:p>",
+        "<tt:p><tt:metadata><ttm:desc>a</ttm:desc></tt:metadata></tt:p>",
+        "<tt:p><tt:span>♪ <tt:span>- LA<tt:br/>LA</tt:span> <tt:br/>- NO ♪</tt:span></tt:p>",
     ),
     of_timed_text,
     variants=(crlf, marked, in_utf_16),
