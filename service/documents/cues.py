@@ -27,6 +27,7 @@ _SPEAKER = re.compile(
     r"(?=.{1,40}:)(?P<name>[^\W\da-z_][\w.'’-]*+(?: (?:[a-z]{2,3} )?+(?:[^\W\da-z_][\w.'’-]*+|\d++)){0,3}+)"
     r"(?::(?=\s|\Z)\s*+|\s(?P<manner>(?=[\[(][^\[\]()]{1,30}[\])]:(?:\s|\Z))))"
 )
+# A time within the text of a cue: of WebVTT, SubStation Alpha, timed text.
 _TIMED = re.compile(r"<\d|\{[^{}]*\\k|<[^<>]*\sbegin\s*=", re.IGNORECASE)
 _SPACE = " \t\r\n"
 _MUSIC = "♪♫♬#"
@@ -83,7 +84,7 @@ def lines_between(
     They end with what the group `ending` finds.
     """
     endings = [match.span() for match in ending.finditer(source, start, end) if match["ending"]]
-    kept = min((source[begin:stop] for begin, stop in endings), default="")  # \N rather than \n
+    kept = min((source[begin:stop] for begin, stop in endings), default="")  # of SubStation's, \N if there is one
     starts, ends = [start, *(stop for _, stop in endings)], [*(begin for begin, _ in endings), end]
     every = []
     for begin, stop in zip(starts, ends, strict=True):
@@ -150,9 +151,8 @@ def _parts(
         is_reply = is_dashed and (has_replies or number == 0 or has_ended(bare[number - 1]))
         name = _SPEAKER.match(_without_dash(bare[number]))
         speaker = name["name"] if name and name["name"] in speakers else ""
-        is_apart = (
-            is_reply or bool(speaker or _NAME.match(bare[number])) or any(sign in line.text[:12] for sign in "♪♫♬")
-        )
+        is_apart = is_reply or bool(speaker or _NAME.match(bare[number]))
+        is_apart |= any(sign in line.text[:12] for sign in "♪♫♬")
         is_apart |= bare[number] in rolled or (number > 0 and bare[number - 1] in rolled)
         is_said_by = bool(found and found[-1].speaker and not found[-1].has_letters)  # the line before is a name
         if not found or is_apart or is_said_by:
