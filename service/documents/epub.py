@@ -1,6 +1,6 @@
 """Books in EPUB 2 and 3 (https://www.w3.org/TR/epub-33): chapters in reading order, tables of contents, and the title.
 
-Chapters are read as HTML pages are. Their language, and the book's, become those of the translations.
+Chapters are pages of XHTML. Their language, and the book's, become those of the translations.
 """
 
 import functools
@@ -8,28 +8,21 @@ import html as entities
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from urllib.parse import unquote
 
-from service.documents import html
 from service.documents.archive import Archive, Part, package, xml_part
 from service.documents.document import Document, DocumentOptions, Edit, Slot
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
 from service.documents.values import value_slots
+from service.documents.xhtml import page
 from service.documents.xml_source import Element, XmlSource, as_raw
 from service.text.languages import canonical
-from service.text.markup.elements import BLOCKS, VOID
-from service.text.markup.lexer import RAW_TEXT
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
 _CONTENTS = "application/x-dtbncx+xml"
-_EMPTY_TAG = re.compile(r"""<([A-Za-z][\w:.-]*+)(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+/>""")
-_MASK = re.compile(r"<(?:img|hr) (\d+) *>")
-_ROOT = re.compile(r"""<html(?=\s)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""")
-_LANGUAGE = re.compile(r"""(?<=\s)((?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _LABEL = re.compile(r"(<(?:[\w.-]++:)?text>)([^<]*+)</")
 
 
@@ -93,44 +86,7 @@ def _languages(metadata: list[Element], target: str) -> Iterator[Edit]:
 
 def _chapter(archive: Archive, name: str, target: str) -> Part:
     source, encode = _text(archive, name)
-    masked, tags = _masked(source)
-    edits: list[Edit] = []
-    if target and (root := _ROOT.search(source)):
-        for match in _LANGUAGE.finditer(root[0]):
-            start, end = root.start() + match.start(), root.start() + match.end()
-            edits.append(Edit(start, end, f'{match[1]}"{target}"'))
-    slots = []
-    for slot in html.slots(masked, Lines(masked, name)):
-        slots.append(replace(slot, write=functools.partial(_unmasked, slot.write, tags)))
-    return Part(name, source, encode, slots, edits)
-
-
-def _masked(source: str) -> tuple[str, list[str]]:
-    """Return XHTML of the same length in which HTML reads tags of empty elements as that, and the tags.
-
-    HTML knows few: `<a id="p1"/>` begins a link there, and `<script/>` a script.
-    """
-    tags: list[str] = []
-
-    def mask(match: re.Match[str]) -> str:
-        name = match[1].lower()
-        if name in VOID:
-            return match[0]
-        kind = "hr" if name in BLOCKS or name in RAW_TEXT else "img"
-        written = f"<{kind} {len(tags)}"
-        if len(written) >= len(match[0]):
-            return match[0]
-        tags.append(match[0])
-        return written.ljust(len(match[0]) - 1) + ">"
-
-    return _EMPTY_TAG.sub(mask, source), tags
-
-
-def _unmasked(write: Callable[[str], str], tags: list[str], translation: str) -> str:
-    def tag(match: re.Match[str]) -> str:
-        return tags[int(match[1])] if len(match[1]) < 9 and int(match[1]) < len(tags) else match[0]
-
-    return _MASK.sub(tag, write(translation))
+    return Part(name, source, encode, *page(source, name, target))
 
 
 def _contents(archive: Archive, name: str) -> Part:

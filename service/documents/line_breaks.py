@@ -5,11 +5,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
-from service.documents.inline import Kind, Piece
+from service.documents.inline import Kind, Piece, partners_of
 from service.text.long_segments import is_one_character
 
-_TAG_NAME = re.compile(r"</?([A-Za-z]+)")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SPACE = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # at which a line may be broken
 # By how much of the whole a cut may be further from its place to be after a mark.
 _AFTER_SENTENCE, _AFTER_COMMA = 0.1, 0.05
 
@@ -17,15 +17,22 @@ Word = list[Piece]
 
 
 def words(pieces: Sequence[Piece]) -> list[Word]:
-    """Return the words of pieces, each with the tags in it and after it; white space is between them."""
+    """Return the words of pieces, each with the tags in it and after it, and what opens before it.
+
+    White space is between them.
+    """
     found: list[Word] = [[]]
     for piece in pieces:
         if piece.kind is not Kind.TEXT:
             found[-1].append(piece)
             continue
-        for index, part in enumerate(re.split(r"\s+", piece.text)):
+        for index, part in enumerate(_SPACE.split(piece.text)):
             if index:
-                found.append([])
+                opened = len(found[-1])
+                while opened and found[-1][opened - 1].kind is Kind.OPEN:
+                    opened -= 1
+                found.append(found[-1][opened:])
+                del found[-2][opened:]
             if part:
                 found[-1].append(Piece(Kind.TEXT, text=part))
     return found
@@ -76,6 +83,7 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
     if not every:
         return [list(pieces)] + [[] for _ in lengths[1:]]
     bounds = _bounds(every, lengths)
+    closings = {id(pieces[start]): pieces[end] for start, end in partners_of(pieces).items()}
     runs: list[list[Piece]] = []
     is_open: list[Piece] = []
     for start, end in pairwise(bounds):
@@ -89,7 +97,7 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
                     is_open.append(piece)
                 elif piece.kind is Kind.CLOSE and is_open:
                     is_open.pop()
-        runs.append(run + [_closing(piece) for piece in reversed(is_open)])
+        runs.append(run + [closings[id(piece)] for piece in reversed(is_open)])
     return runs + [runs[-1]] * (len(lengths) - len(runs))
 
 
@@ -150,11 +158,6 @@ def _without_bare_tags(every: Sequence[Word]) -> list[Word]:
     if found:
         found[-1] += pending
     return found
-
-
-def _closing(piece: Piece) -> Piece:
-    name = _TAG_NAME.match(piece.raw)
-    return Piece(Kind.CLOSE, f"</{name[1] if name else ''}>")
 
 
 def _text(word: Word) -> str:

@@ -29,13 +29,18 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _MARKDOWN = Format("md", f"text/markdown{_TEXT}", "markdown")
 _PAGE = Format("html", f"text/html{_TEXT}", "html")
+_SUBSTATION = Format("ass", "text/x-ssa", "substation")
+_TIMED_TEXT = Format("ttml", "application/ttml+xml", "timed_text")
+_XHTML = Format("xhtml", "application/xhtml+xml", "xhtml")
 _XLIFF = Format("xliff", "application/xliff+xml", "xliff")
 _YAML = Format("yaml", "application/yaml", "yaml_source")
 # A process that reads one document imports no other format, which takes three quarters of the time of a small one.
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         ".arb": Format("arb", "application/json", "json_source"),
+        ".ass": _SUBSTATION,
         ".csv": Format("csv", f"text/csv{_TEXT}", "tables", "read_csv"),
+        ".dfxp": _TIMED_TEXT,
         ".docm": Format("docx", "application/vnd.ms-word.document.macroEnabled.12", "docx"),
         ".docx": Format("docx", f"{_OPEN_XML}.wordprocessingml.document", "docx"),
         ".dotm": Format("docx", "application/vnd.ms-word.template.macroEnabled.12", "docx"),
@@ -56,10 +61,15 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".properties": Format("properties", "text/x-java-properties", "properties"),
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
+        ".ssa": _SUBSTATION,
         ".strings": Format("strings", "text/plain", "apple_strings"),
+        ".tmx": Format("tmx", "application/x-tmx+xml", "tmx"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
+        ".ttml": _TIMED_TEXT,
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),
         ".vtt": Format("vtt", f"text/vtt{_TEXT}", "subtitles", "read_vtt"),
+        ".xht": _XHTML,
+        ".xhtml": _XHTML,
         ".xlf": _XLIFF,
         ".xliff": _XLIFF,
         ".xlsm": Format("xlsx", "application/vnd.ms-excel.sheet.macroEnabled.12", "xlsx"),

@@ -49,15 +49,15 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "--encoding",
             str,
             "Of text, tables, Markdown and subtitles: encoding of the file, such as windows-1252.",
-            ("text", "tsv", "csv", "md", "srt", "vtt"),
+            ("text", "tsv", "csv", "md", "srt", "vtt", "ass"),
             "NAME",
         ),
         "retranslate": DocumentOption(
             "has_all",
             "--retranslate",
             bool,
-            "Of .po and .xliff: also entries that have a translation.",
-            ("po", "xliff"),
+            "Of .po, .xliff and .tmx: also entries that have a translation.",
+            ("po", "xliff", "tmx"),
         ),
         "front_matter": DocumentOption(
             "front_matter",
@@ -72,7 +72,7 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "--attributes",
             bool,
             "Of HTML: also what attributes show, such as alt and title; lang becomes the target.",
-            ("html",),
+            ("html", "xhtml"),
         ),
         "keys": DocumentOption(
             "keys",

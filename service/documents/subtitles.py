@@ -68,7 +68,7 @@ def _document(
     is_vtt: bool,
 ) -> Document:
     cues, others = _cues(every, is_vtt=is_vtt)
-    spoken = [part for cue in cues for part in parts(cue, tag, read)]
+    spoken = list(parts(cues, tag, read))
     notes = []
     if others:
         more = " and others" if len(others) > _MAX_PLACES else ""
@@ -87,8 +87,11 @@ def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_G
         others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
     for index, end in zip(times, [*heads[1:], len(every)], strict=False):
         spoken = ""
+        done, is_next = index + 1, True
         for group in _groups(every[index + 1 : end]):
-            is_next = group[0].number == every[index].number + 1
+            gap = every[done : group[0].number - 1]
+            is_next &= all(line.text for line in gap) if is_vtt else not gap  # there a line of spaces is one of the cue
+            done = group[-1].number
             is_credit = end == len(every) and has_ended(spoken)
             if is_next or not (is_vtt or is_credit or _is_malformed(group, is_first=not spoken)):
                 cues.append(group)

@@ -15,8 +15,8 @@ from service.documents.document import Document, DocumentOptions, Doubt, Edit, S
 from service.documents.errors import DocumentError
 from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw
-from service.text.languages import canonical
+from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw, indent
+from service.text.languages import canonical, primary
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
 _STATES = re.compile(r"""(?<!\s)\s++(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -66,7 +66,7 @@ class _Reader:
     @property
     def language(self) -> str:
         """Return the language of all sources that have been read; empty if it is not one."""
-        return self._sources[0] if len({_primary(each) for each in self._sources}) == 1 else ""
+        return self._sources[0] if len({primary(each) for each in self._sources}) == 1 else ""
 
     def _units(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
@@ -147,7 +147,7 @@ class _Reader:
             tag = _with_attributes(raw[segment.start : segment.inner], _states_of_second(doubt))
             yield Edit(segment.start, segment.inner, tag)
         if target is None:
-            opening = f"{_indent(raw, source.start)}<{self._prefix}target{states}>"
+            opening = f"{indent(raw, source.start)}<{self._prefix}target{states}>"
             yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
         else:
             opening = raw[target.start : target.inner]
@@ -167,7 +167,7 @@ class _Reader:
             self._is_ours[element.start] = True
             for key, language, words in zip(keys, wanted, clauses, strict=True):
                 found = element.attributes.get(key, "")
-                if found and language and _primary(canonical(found)) != _primary(language):
+                if found and language and primary(canonical(found)) != primary(language):
                     self._is_ours[element.start] = False
                     problem = f"its {key} is {found!r}, {words} {language!r}."
                     self._others.append(DocumentError(problem, self._source.place(element.start)))
@@ -204,15 +204,3 @@ def _states_of_second(doubt: Doubt | None) -> str:
 
 def _with_attributes(tag: str, attributes: str) -> str:
     return _STATES.sub("", tag).removesuffix(">") + attributes + ">" if attributes else tag
-
-
-def _indent(raw: str, position: int) -> str:
-    """Return the line end and the white space before a position; nothing if something else is before it on its line."""
-    start = position
-    while start and raw[start - 1] in " \t\r":
-        start -= 1
-    return raw[start - 1 : position] if raw.startswith("\n", start - 1) and start else ""
-
-
-def _primary(language: str) -> str:
-    return re.split("[-_]", language.lower())[0]

@@ -1,4 +1,4 @@
-"""Sources of XLIFF as pieces of text and inline codes."""
+"""Sources of XLIFF, and segments of TMX, as pieces of text and inline codes."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from service.documents.layout import apart
 from service.documents.program_strings import ProgramString
 from service.documents.xml_source import Element, as_raw
 
-_PAIRS = ("g", "mrk", "pc")
+_PAIRS = ("g", "mrk", "pc", "hi")  # the last is TMX's
 _OPENINGS = ("bpt", "bx", "sc", "sm")
 _CLOSINGS = ("ept", "ex", "ec", "em")
 _WRAPPED = re.compile(r"(?<![ \t\r\n])[ \t\r]*+\n\s*+")  # a line end, and the white space around it
@@ -28,10 +28,9 @@ class InlineReader:
         self._prefix = prefix
         self.num_sub_flows = 0
 
-    def string(self, source: Element) -> ProgramString:
-        children = list(
-            self._inline(source, _is_nested(source), keeps_lines=source.inherited("xml:space") == "preserve")
-        )
+    def string(self, source: Element, *, keeps_lines: bool = False) -> ProgramString:
+        keeps_lines |= source.inherited("xml:space") == "preserve"
+        children = list(self._inline(source, _is_nested(source), keeps_lines=keeps_lines))
         pieces = apart(children, self._is_element, _separate)
         return ProgramString(pieces, _format_of(source), as_raw)
 
@@ -89,7 +88,7 @@ def _joined(text: str, is_first: bool, is_last: bool) -> str:
 
 def _is_line_break(code: Element) -> bool:
     attributes = code.attributes
-    if any(attributes.get(name) in _LINE_BREAKS for name in ("ctype", "subType", "id", "equiv")):
+    if any(attributes.get(name) in _LINE_BREAKS for name in ("ctype", "type", "subType", "id", "equiv")):
         return True
     if code.attributes.get("id", "").startswith("LINE_BREAK"):
         return True
@@ -108,7 +107,7 @@ def _is_nested(element: Element) -> bool:
     path: list[str] = []
     for child in element.elements:
         name = child.name.rpartition(":")[2]
-        own = child.attributes.get("rid") or child.attributes.get("startRef") or child.attributes.get("id", "")
+        own = next((child.attributes[key] for key in ("rid", "startRef", "i", "id") if child.attributes.get(key)), "")
         if name in _OPENINGS:
             path.append(own)
         elif name in _CLOSINGS:

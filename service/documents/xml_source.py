@@ -19,6 +19,7 @@ from service.documents.lines import Lines
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")
+_INDENT = re.compile(r"\r?\n[ \t]*+\Z")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
@@ -138,6 +139,12 @@ def from_raw(raw: str) -> bytes:
 def attribute(value: str) -> str:
     """Return a value in quotes."""
     return '"' + as_raw(value).replace('"', "&quot;") + '"'
+
+
+def indent(raw: str, position: int) -> str:
+    """Return the line end and the white space before a position; nothing if something else is before it on its line."""
+    found = _INDENT.search(raw, max(0, position - 200), position)
+    return found[0] if found else ""
 
 
 class _Parser:

@@ -50,6 +50,11 @@ def is_language(code: str) -> bool:
     return len(language) == 2 and _PLAIN.fullmatch(code) is not None and VALIDITY.fullmatch(language) is not None
 
 
+def primary(code: str) -> str:
+    """Return the language of a code, in small letters, without subtags."""
+    return re.split("[-_]", code.lower())[0]
+
+
 def in_message(code: str) -> str:
     """Return a code for an error, shown to operators too unless it may contain the caller's own text."""
     return Public(repr(code)) if _PLAIN.fullmatch(code) else code

@@ -104,14 +104,14 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message", "field"),
     [
-        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .arb, .csv,", "file"),
+        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .arb, .ass,", "file"),
         ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
         ("a.txt", b"a", {"mime_type": "text/html"}, "mime_type is unknown; leave it out.", "mime_type"),
         (
             "a.docx",
             b"PK",
             {"encoding": "cp1252"},
-            "encoding is for text, tsv, csv, md, srt, vtt; leave it out.",
+            "encoding is for text, tsv, csv, md, srt, vtt, ass; leave it out.",
             "encoding",
         ),
         (

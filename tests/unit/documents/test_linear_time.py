@@ -33,6 +33,14 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
             ("a.srt", "0:01 --> 0:02\n" + unit * (10_000 // len(unit)))
             for unit in ("\r", "a\r", "0:01 --> 0:02\na\n", "<i>", "{", "1\n", "- a\n", "0:" * 9, "<v a>")
         ),
+        *(
+            ("a.ass", "[Events]\nDialogue: ,,,,,,,,," + unit * (20_000 // len(unit)))
+            for unit in ("{", "{\\p1}", "{\\p1", "\\N", "a\\N", "{\\i1}a", "{\\k", "a")
+        ),
+        *(
+            ("a.ttml", f"<tt><p>{unit * (20_000 // len(unit))}a</p></tt>")
+            for unit in (" ", "<br/>", "\n<br/> ", "<b>a</b>", "<!--a-->", "&lt;")
+        ),
         ("a.po", 'msgid "' + "\\" * 15_000 + 'a"\nmsgstr ""'),
         ("a.csv", 'text\n"' + '""' * 7_500),
         ("a.xlf", '<xliff version="1.2"><trans-unit><source>a' + "<bpt/>" * 4_000 + "</source></trans-unit></xliff>"),
@@ -112,6 +120,9 @@ SHAPES: Mapping[str, Shape] = {
     "srt, lines of a cue": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "- a word\n" * n),
     "srt, tags of a word": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "<i>w</i>" * n),
     "vtt, cues": ("a.vtt", lambda n: "WEBVTT\n\n" + f"{VTT_TIMES}\na word\n\n" * n),
+    "ass, events": ("a.ass", lambda n: "[Events]\n" + "Dialogue: ,,,,,,,,,a {\\i1}word{\\i0}\n" * n),
+    "tmx, units": ("a.tmx", lambda n: f"<tmx>{'<tu><tuv><seg>a word</seg></tuv></tu>' * n}</tmx>"),
+    "ttml, cues": ("a.ttml", lambda n: f"<tt>{'<p>é word<br/>b</p>' * n}</tt>"),
     "html, paragraphs": ("a.html", "<p>a word</p>".__mul__),
     "html, depth": ("a.html", lambda n: "<div><b>" * n + "word"),
     "markdown, paragraphs": ("a.md", "a word\n\n".__mul__),

@@ -67,6 +67,11 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "<a/>": r"1.*: the root is <a>; Android's strings are in <resources>\.$",
         "<resources>": r"1.*: it is not well-formed XML: no element found\.$",
     },
+    "a.tmx": {
+        "<a/>": r"1.*: the root is <a>; expected <tmx>\.$",
+        "<tmx><header srclang='en'/>\n<tu><tuv lang='fr'/></tu></tmx>": r"2: it has no segments in 'en'\.$",
+    },
+    "a.ttml": {"<a/>": r"1.*: the root is <a>; timed text is in <tt>\.$"},
     "a.resx": {"<a/>": r"1.*: the root is <a>; \.NET's resources are in <root>\.$"},
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
     "a.strings": {
@@ -82,6 +87,10 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "": "1: there is no column 'text'; the columns are none",
     },
     "a.srt": {"\n\nGo\n": "3: expected the times of a cue.*not 'Go'"},
+    "a.ass": {
+        "Dialogue: a": r"1: there is no section \[Script Info\] or \[Events\]\.",
+        "[Events]\nFormat: Text, Start\n": "2: the last column of events must be Text",
+    },
     "a.vtt": {"1\n00:01.000 --> 00:02.000\nGo\n": "1: a WebVTT file starts with WEBVTT"},
 }
 

@@ -79,8 +79,18 @@ def test_what_is_no_cue_stays_with_a_note() -> None:
         ),
         (["He had 5.", "I had", "5 apples."], ["He had 5.", "I had 5 apples."]),
         (["we see", "[door opens]", "..."], ["we see", "[door opens]"]),
-        (["ANNA: come\nJOHN: no"], ["ANNA: come", "JOHN: no"]),
+        (["ANNA: come\nJOHN: no"], ["come", "no"]),
         (["我从来没想过", "我们会见到", "好"], ["我从来没想过", "我们会见到", "好"]),  # nothing tells what ends
+        (["ANNA SMITH: when we", "ANNA SMITH: open it,", "go"], ["when we open it, go"]),
+        (["ANNA: see, in", "in", "TOM: the", "TOM: day"], ["see, in in", "the day"]),
+        (["ANNA: a,\nTOM:\n- b", "- ANNA: c"], ["a,", "b", "c"]),
+        (["LEO [SINGS]: no"], ["[SINGS]: no"]),
+        (["ANNA: no"], ["ANNA: no"]),
+        (
+            ["good day and", "good day and\nhere is", "here is\nthe news"],
+            ["good day and"] * 2 + ["here is"] * 2 + ["the news"],
+        ),
+        (["the old\nhouse", "the old\nhouse", "here"], ["the old house", "the old house", "here"]),
     ],
 )
 def test_a_sentence_over_several_cues_is_a_text(said: list[str], expected: list[str] | None) -> None:

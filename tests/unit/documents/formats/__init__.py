@@ -6,6 +6,7 @@ from tests.unit.documents.formats import catalogues, markdown, office, packages,
 from tests.unit.documents.formats.format import Format
 
 FORMATS: Mapping[str, Format] = {
+    "a.ass": texts.ASS,
     "a.csv": texts.CSV,
     "a.docx": office.DOCX,
     "a.epub": packages.EPUB,
@@ -26,8 +27,11 @@ FORMATS: Mapping[str, Format] = {
     "a.srt": texts.SRT,
     "a.strings": strings.STRINGS,
     "a.tsv": texts.TSV,
+    "a.tmx": catalogues.TMX,
+    "a.ttml": texts.TIMED_TEXT,
     "a.txt": texts.TEXT,
     "a.vtt": texts.VTT,
+    "a.xhtml": packages.XHTML,
     "a.xlf": catalogues.XLIFF_1,
     "a.xliff": catalogues.XLIFF_2,
     "a.xlsx": office.XLSX,

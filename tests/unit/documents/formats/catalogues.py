@@ -1,7 +1,7 @@
-"""Gettext and XLIFF: what a translation is written beside."""
+"""Gettext, XLIFF and TMX: what a translation is written beside."""
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, lowered, marked, same
-from tests.unit.documents.formats.markup_readers import of_xliff
+from tests.unit.documents.formats.markup_readers import of_tmx, of_xliff
 from tests.unit.documents.formats.readers import of_po
 
 _HEADER = '"Content-Type: text/plain; charset={}\\n"\n"Plural-Forms: nplurals={};\\n"\n'
@@ -137,5 +137,47 @@ XLIFF_2 = Format(
         "<unit><segment><source>{}</source></segment></unit>",
         _INLINES + '<ph id="1"/>|<cp hex="0001"/>',
         '<pc id="4">{}</pc>|<mrk id="5">{} </mrk>|<sc id="6"/>{}<ec startRef="6"/>',
+    ),
+)
+_GERMAN = '<tuv xml:lang="de"><seg>{}</seg></tuv>'
+TMX = Format(
+    lambda body, _: (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+        f'<tmx version="1.4"><header srclang="en" datatype="PlainText"/><body>\n{body}\n</body></tmx>\n'
+    ).encode(),
+    _units(
+        '<tu><note>é</note>\n <tuv xml:lang="en">\n  <seg>{}</seg></tuv></tu>',
+        '<tu><note>é</note>\n <tuv xml:lang="en">\n  <seg>{}</seg></tuv>\n'
+        ' <tuv xml:lang="de">\n  <seg>{}</seg>\n </tuv></tu>',
+        "TWO WORDS",
+        'FIND <bpt i="1">{b}</bpt>THE<ept i="1">{/b}</ept> <ph x="2"/>KEYS &amp; <hi>GO</hi>',
+        "A &lt;b&gt;DOOR&lt;/b&gt; OF %d",
+        "SAVE &amp;AS...",
+        'ONE<it pos="begin">b</it> TWO',
+    )
+    | {
+        f'<tu>{before}<tuv xml:lang="en-US"><seg>a\nb</seg></tuv></tu>': (
+            f'<tu>{after}<tuv xml:lang="en-US"><seg>a\nb</seg></tuv></tu>'
+        )
+        for before, after in (
+            (_GERMAN.format("c"), _GERMAN.format("c")),
+            (_GERMAN.format(""), _GERMAN.format("A\nB")),
+            (_GERMAN.format("").replace("<seg></seg>", "<seg/>"), _GERMAN.format("A\nB")),
+        )
+    }
+    | {
+        each: each
+        for each in (
+            '<tu><tuv xml:lang="EN"><seg>12</seg></tuv></tu><tu><tuv xml:lang="fr"><seg>a</seg></tuv></tu>',
+            *("<tu/>", "<tu><prop>a</prop></tu>"),
+        )
+    },
+    of_tmx,
+    has_targets=True,
+    variants=(crlf, marked),
+    mixture=Mixture(
+        '<tu><tuv xml:lang="en"><seg>{}</seg></tuv></tu>',
+        _INLINES + '<ph x="1"/>|<it pos="end" x="2">b</it>|<ut>a</ut>',
+        '<hi x="4">{}</hi>|<bpt i="5">b</bpt>{}<ept i="5">b</ept>',
     ),
 )

@@ -1,6 +1,6 @@
 """Readers of XML and HTML that are not ours; see readers.py."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -8,7 +8,8 @@ import html5lib
 
 from tests.unit.documents.formats.readers import decoded, in_any_order, told, told_by_program
 
-_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang"}
+_XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_LANGUAGES = {"lang", "xml:lang", _XML_LANGUAGE, "target-language", "trgLang"}
 _STATES = {"state", "subState", "state-qualifier"}
 
 
@@ -43,10 +44,14 @@ def of_xml(
     return read
 
 
-def of_xhtml(data: bytes) -> Any:
+def of_xhtml(data: bytes, merged: Iterable[str] = ()) -> Any:
     """Return the elements and all words of a page; which words are in which element is the markup's to say."""
-    found = of_xml()(data)
+    found = of_xml(merged)(data)
     return [[each[:2] for each in found], in_any_order(found[0][2])]
+
+
+def of_timed_text(data: bytes) -> Any:
+    return of_xhtml(data, ("span", "br"))
 
 
 def _name(element: ElementTree.Element) -> str:
@@ -86,6 +91,25 @@ def of_xliff(data: bytes) -> Any:
 
     walk(parsed(data))
     return units
+
+
+def of_tmx(data: bytes) -> Any:
+    """Return all elements but variants, and what each unit says: in German, if it does, else in its first variant."""
+
+    def walk(element: ElementTree.Element) -> Iterator[Any]:
+        yield _name(element), _attributes(element)
+        said = {
+            each.get(_XML_LANGUAGE): told_by_program("".join("".join(text.itertext()) for text in each.findall("seg")))
+            for each in element.findall("tuv")
+        }
+        if not said.keys() <= {"en", "en-US", "EN", "de", "fr"} or element.get("srclang") not in (None, "en"):
+            raise ValueError("another language")
+        yield said.get("de") or next(filter(None, said.values()), "")
+        for each in element:
+            if each.tag != "tuv":
+                yield from walk(each)
+
+    return list(walk(parsed(data)))
 
 
 def of_html(data: bytes) -> Any:

@@ -1,8 +1,9 @@
-"""OpenDocument and EPUB."""
+"""OpenDocument, EPUB, and its chapters by themselves."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from tests.unit.documents.formats.format import Format, Mixture, archived, same
+from tests.unit.documents.formats.format import Format, Mixture, archived, crlf, in_utf_16, same
 from tests.unit.documents.formats.markup_readers import of_xhtml, of_xml
 from tests.unit.documents.pseudo import served
 
@@ -26,6 +27,13 @@ def open_document_file(body: str, kind: str = "text") -> bytes:
     return archived({"mimetype": media_type, "content.xml": content, "Pictures/a.png": b"\x89PNG\0"})
 
 
+def chapter(body: str, language: str) -> bytes:
+    return (
+        f'<?xml version="1.0"?>\n<!DOCTYPE html>\n<html xmlns="h" lang="{language}" xml:lang="{language}">'
+        f"<body>{body}</body></html>"
+    ).encode()
+
+
 def book(body: str, language: str = "en", more: Mapping[str, str | bytes] = {}) -> bytes:  # it is only read
     items = "".join(
         f'<item id="{name}" href="{name}" media-type="{kind}"/>'
@@ -40,18 +48,14 @@ def book(body: str, language: str = "en", more: Mapping[str, str | bytes] = {}) 
         '<package xmlns:dc="dc"><metadata><dc:title>A book</dc:title><dc:language>en</dc:language></metadata>'
         f'<manifest>{items}</manifest><spine><itemref idref="c%20a.xhtml"/></spine></package>'
     )
-    page = (
-        f'<?xml version="1.0"?>\n<!DOCTYPE html>\n<html xmlns="h" lang="{language}" xml:lang="{language}">'
-        "<body>{}</body></html>"
-    )
     return archived(
         {
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": '<container><rootfile full-path="OEBPS/c.opf"/></container>',
             "OEBPS/c.opf": package,
             "OEBPS/a.css": "p { color: red }",
-            "OEBPS/c1.xhtml": page.format("<p>last</p>"),
-            "OEBPS/c a.xhtml": page.format(body),
+            "OEBPS/c1.xhtml": chapter("<p>last</p>", language),
+            "OEBPS/c a.xhtml": chapter(body, language),
             "OEBPS/t.ncx": "<!DOCTYPE ncx PUBLIC 'x' 'y'><ncx><navLabel><text>Start &amp; end</text></navLabel></ncx>",
             **more,
         }
@@ -148,3 +152,4 @@ EPUB = Format(
     ),
     translate=served,
 )
+XHTML = replace(EPUB, document=chapter, part="", variants=(crlf, in_utf_16))

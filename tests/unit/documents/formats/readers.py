@@ -187,3 +187,24 @@ def of_vtt(data: bytes) -> Any:
             found.append(block)
         said += html.unescape((cue[3] or "") if cue else block)
     return [found, in_any_order(said)]
+
+
+def of_ass(data: bytes) -> Any:
+    """Read SubStation Alpha: all lines but what events say, and drawings."""
+    found: list[Any] = []
+    said = ""
+    section = ""
+    for line in re.split(r"\r\r?\n|[\r\n]", decoded(data)):
+        section = line.strip() if line.startswith("[") else section
+        if section == "[Events]" and line.startswith("Format") and line.count(",") != 9:
+            raise ValueError
+        fields = line.split(",", 9)
+        if section == "[Events]" and line.startswith("Dialogue:") and len(fields) == 10:
+            drawings = re.findall(r"\{[^{}]*\\p[1-9][^{}]*\}(?:[^{]|\{(?![^{}]*\\p0))*", fields[9])
+            found.append((fields[:9], drawings))
+            said += re.sub(r"\{[^{}]*\}|\\[Nnh]", "", fields[9])
+            if "{" in said or "}" in said:
+                raise ValueError
+        else:
+            found.append(line)
+    return [found, in_any_order(said)]

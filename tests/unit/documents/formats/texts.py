@@ -2,8 +2,8 @@
 
 from service.documents import DocumentOptions
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
-from tests.unit.documents.formats.markup_readers import of_html
-from tests.unit.documents.formats.readers import of_csv, of_lines, of_srt, of_tsv, of_vtt
+from tests.unit.documents.formats.markup_readers import of_html, of_timed_text
+from tests.unit.documents.formats.readers import of_ass, of_csv, of_lines, of_srt, of_tsv, of_vtt
 from tests.unit.documents.pseudo import served
 
 COLUMN = DocumentOptions(columns=("text",), target="de")
@@ -104,4 +104,56 @@ VTT = Format(
     },
     of_vtt,
     variants=(crlf, marked),
+)
+
+
+def _event(said: str, number: int = 0) -> str:
+    return f"Dialogue: 0,0:00:0{number}.00,0:00:09.00,Default,,0,0,0,,{said}"
+
+
+ASS = Format(
+    lambda body, _: (
+        "[Script Info]\nTitle: a title\n\n[Events]\n"
+        f"Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n{body}\n"
+    ).encode(),
+    {
+        _event(said.lower().replace("\\n", "\\N"), number): _event(said, number)
+        for number, said in enumerate(
+            (
+                *("TWO WORDS.", "{\\i1}WHERE IS THE\\NTRAIN{\\i0} STATION?", "{\\an8}- HELLO.\\N- CLOSE IT."),
+                *("ANNA: COME, NOW.", "FIND {\\b1}THE{\\b0} KEYS", "♪ LA LA ♪", "A\\hFEW {}WORDS.", "A\\N\\NB"),
+            )
+        )
+    }
+    | {_event("{\\p1}m 0 0 l 9 0{\\p0}a"): _event("{\\p1}m 0 0 l 9 0{\\p0}A")}
+    | {_event(each): _event(each) for each in ("{\\p1}m 0 0 l 9 0", "{a note}12 %")}
+    | {each: each for each in ("Comment: 0,0:00:00.00,0:00:01.00,A,,0,0,0,,a note", "; a comment", "Dialogue: 0,a")},
+    of_ass,
+    variants=(crlf, marked, in_utf_16),
+)
+
+TIMED_TEXT = Format(
+    lambda body, language: (
+        '<?xml version="1.0"?>\n<tt:tt xmlns:tt="http://www.w3.org/ns/ttml" xmlns:ttm="m" xml:lang="'
+        f'{language}"><tt:head><ttm:title>é</ttm:title></tt:head><tt:body><tt:div>\n{body}\n'
+        "</tt:div></tt:body></tt:tt>\n"
+    ).encode(),
+    same(
+        '<tt:p begin="1s" end="2s">TWO &amp; WORDS.</tt:p>',
+        '<tt:p begin="1s">\n  WHERE IS THE<tt:br/>\n  TRAIN STATION?\n</tt:p>',
+        '<tt:p begin="1s">- HELLO.<tt:br></tt:br>- CLOSE <tt:span a="b>c">IT</tt:span>. <!-- a note --></tt:p>',
+        '<tt:p xml:space="preserve">IT IS\nOLD.</tt:p>',
+        "<tt:p><tt:set begin='1s'/><tt:span>É</tt:span></tt:p><tt:p>12 %</tt:p>",
+        "<tt:p><![CDATA[a]]></tt:p>",
+        "<tt:p><tt:metadata><ttm:desc>a</ttm:desc></tt:metadata>b</tt:p>",
+        "<tt:p><tt:metadata><ttm:desc>a</ttm:desc></tt:metadata></tt:p>",
+        "<tt:p><tt:span>♪ <tt:span>- LA<tt:br/>LA</tt:span> <tt:br/>- NO ♪</tt:span></tt:p>",
+    ),
+    of_timed_text,
+    variants=(crlf, marked, in_utf_16),
+    mixture=Mixture(
+        "<tt:p>{}</tt:p>|<tt:p begin='1s'>{}<tt:br/>{}</tt:p>",
+        "word |two words|, |. Then | &amp; |é, |12 |<tt:br/>|<!-- a -->|- ",
+        "<tt:span>{}</tt:span>|<tt:span tts='b'> {}</tt:span>",
+    ),
 )

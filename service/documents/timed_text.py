@@ -1,0 +1,96 @@
+"""Timed text in XML (`.ttml`, `.dfxp`; https://www.w3.org/TR/ttml2): a `p` is a cue, and `br` ends a line of it."""
+
+import html
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from service.documents.cues import lines_between, parts, slots
+from service.documents.document import Document, DocumentOptions, Edit, Spliced
+from service.documents.errors import DocumentError
+from service.documents.lines import Line, lines
+from service.documents.xml_source import Element, XmlSource, as_raw, attribute, decoded_xml, from_raw
+from service.text.languages import canonical, primary
+
+_REST = r"""(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+"""  # of a tag
+_COMMENT = r"<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"
+_BREAK = rf"\s*+<(?:[\w.-]++:)?+br\b{_REST}(?:/>|></[\w:.-]++\s*+>)\s*+"
+_TAG = re.compile(rf"{_COMMENT}|(?P<br>{_BREAK})|<[\w:.-]++{_REST}/>|<(?P<close>/)?+(?P<name>[\w:.-]++){_REST}>|[♪♫♬]+")
+_ENDING = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s){_BREAK})")
+_ENDING_IF_PRESERVED = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s)(?:{_BREAK}|[ \t\r]*+\n\s*+))")
+_NO_ENDING = re.compile("(?P<ending>(?!))")
+_OTHERS = re.compile(r"<!\[CDATA\[|<(?:[\w.-]++:)?+metadata\b")
+_LANGUAGE = re.compile(r"""\sxml:lang=(?P<value>["'](?P<code>[\w-]*+)["'])""")
+
+
+def read(data: bytes, options: DocumentOptions) -> Document:
+    """Read timed text in the encoding that it says.
+
+    If it is in several languages, it is the cues of `options.source`, or of the first cue's language. The language that
+    is said to be theirs becomes `options.target`.
+    """
+    raw, encode = decoded_xml(data)
+    source, text = XmlSource(raw), raw.decode()
+
+    def wanted(root: Element) -> tuple[str, ...]:
+        if root.name.rpartition(":")[2] != "tt":
+            raise DocumentError(f"the root is <{root.name[:40]}>; timed text is in <tt>.", source.place(root.start))
+        return (f"{root.name.removesuffix('tt')}p",)
+
+    every = [_inner(each) for each in source.elements(wanted)]
+    languages = [primary(each.inherited("xml:lang")) for each in every]
+    own = primary(canonical(options.source))
+    if own not in languages:
+        own = next(iter(languages), "")
+    places = _characters(raw, (place for each in every for place in (each.inner, each.outer)))
+    starts = [line.start for line in lines(text)]
+    cues: list[list[Line]] = []
+    voices: list[str] = []
+    left: Counter[str] = Counter()
+    for element, language, start, end in zip(every, languages, places, places, strict=False):
+        if language != own or _OTHERS.search(text, start, end):
+            left["that have CDATA or metadata" if language == own else "in other languages"] += 1
+            continue
+        number = bisect_right(starts, start)
+        ending = _ENDING_IF_PRESERVED if element.inherited("xml:space") == "preserve" else _ENDING
+        found = list(lines_between(text, start, end, number, ending, _TAG))
+        if not all(_has_pairs(line.text) for cue in found for line in cue):
+            found = list(lines_between(text, start, end, number, _NO_ENDING, _TAG))
+        for cue in found:
+            cues.append(cue)
+            voices.append(f"{element.inherited('region')} {element.inherited('ttm:agent')}")
+    target = attribute(canonical(options.target)) if options.target else ""
+    named = (match for match in _LANGUAGE.finditer(text) if target and primary(match["code"]) == own)
+    edits = [Edit(match.start("value"), match.end("value"), target) for match in named]
+    notes = [f"cues {which} were left as they are: {number}." for which, number in left.items()]
+    spoken = list(parts(cues, _TAG, html.unescape, voices))
+    texts = slots(text, spoken, lambda each: from_raw(as_raw(each)).decode())
+    return Spliced(text, texts, lambda written: encode(written.encode()), notes, edits)
+
+
+def _inner(element: Element) -> Element:
+    """Return the innermost span that has all that a cue says, or else the cue."""
+    match [each for each in element.children if not isinstance(each, str) or each.strip()]:
+        case [Element() as inner] if inner.name.rpartition(":")[2] == "span":
+            return _inner(inner)
+    return element
+
+
+def _has_pairs(text: str) -> bool:
+    """Return whether each tag in a line has its partner there, so that a line may be apart from the others."""
+    depth = 0
+    for tag in _TAG.finditer(text):
+        depth += (-1 if tag["close"] else 1) if tag["name"] else 0
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _characters(data: bytes, places: Iterable[int]) -> Iterator[int]:
+    """Yield places in UTF-8, in order, as those of its characters."""
+    done = number = 0
+    for place in places:
+        number += len(data[done:place].decode())
+        done = place
+        yield number

@@ -1,0 +1,106 @@
+"""Translation memories (`.tmx`; https://www.gala-global.org/tmx-14b): segments are translated into a variant beside.
+
+A variant in the language of the translations is kept, unless it is empty. White space in a segment is its own. A
+translation that a person should check gets a note.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
+from service.documents.errors import DocumentError
+from service.documents.xliff_inline import InlineReader
+from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw, indent
+from service.text.languages import canonical, folded
+
+
+def read(data: bytes, options: DocumentOptions) -> Document:
+    """Read a memory in the encoding that it says."""
+    raw, encode = decoded_xml(data)
+    reader = _Reader(XmlSource(raw), options)
+    slots = list(reader.slots())
+    return Spliced(raw.decode("latin-1"), slots, lambda raw: encode(from_raw(raw)), language=reader.language)
+
+
+class _Reader:
+    """The segments of one memory; `language` is what its header says that they are in."""
+
+    def __init__(self, source: XmlSource, options: DocumentOptions) -> None:
+        self._source = source
+        self._has_all = options.has_all
+        self._own, self._target = canonical(options.source), canonical(options.target)
+        self._inline = InlineReader(source.raw, "")
+        self.language = ""
+
+    def slots(self) -> Iterator[Slot]:
+        missing = ""  # where the first unit is that has no segment in the language
+        num_found = 0
+        for element in self._source.elements(self._wanted):
+            if element.name == "header":
+                self.language = canonical(_named(element))
+                continue
+            variants = {each.local.get("lang", ""): each for each in element.elements if each.name == "tuv"}
+            target = _chosen(variants, self._target)
+            own = self._own or _named(element) or self.language
+            source = (
+                _chosen(variants, own) if own else next((each for each in variants.values() if each != target), None)
+            )
+            if source:
+                num_found += 1
+                yield from self._slot(source, target)
+            elif variants and not missing:
+                missing = self._source.place(element.start)
+        if missing and not num_found:
+            raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
+
+    def _wanted(self, root: Element) -> tuple[str, ...]:
+        if root.name != "tmx":
+            raise DocumentError(f"the root is <{root.name[:40]}>; expected <tmx>.", self._source.place(root.start))
+        return ("header", "tu")
+
+    def _slot(self, source: Element, target: Element | None) -> Iterator[Slot]:
+        """Yield the slot of a variant's segment, or of a new variant behind that of the source."""
+        raw, segment = self._source.raw, source.first("seg")
+        old = target.first("seg") if target else None
+        if segment is None or (target and old is None) or (old and old.text().strip() and not self._has_all):
+            return
+        string = self._inline.string(segment, keeps_lines=True)
+        if not string.inline.has_words:
+            return
+        before, inner = indent(raw, source.start), indent(raw, segment.start)
+        name = next((each for each in source.attributes if each.endswith("lang")), "xml:lang")  # of TMX 1.1, lang
+
+        def write(translation: str) -> str:
+            written = string.written(translation)
+            if "\r\n" in raw[segment.start : segment.end]:
+                written = written.replace("\n", "\r\n")
+            return f"<seg>{written}</seg>" if old else f"{inner}<seg>{written}</seg>{before}</tuv>"
+
+        def mark(translation: str, doubt: Doubt | None) -> Iterator[Edit]:
+            if doubt is None and not string.is_ordered(translation):
+                doubt = Doubt(("order",))
+            note = f"<note>dragoman: {', '.join(doubt.flags) or doubt.finish_reason}</note>" if doubt else ""
+            if target and note:
+                yield Edit(target.inner, target.inner, f"{inner}{note}")
+            elif not target:
+                opening = f"{before}<tuv {name}={attribute(self._target)}>{inner * bool(note)}{note}"
+                yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
+
+        start, end = (old.start, old.end) if old else (source.end, source.end)
+        text = string.inline.document_text(self._source.place(segment.start))
+        yield Slot(start, end, text, write, is_target=True, mark=mark)
+
+
+def _named(element: Element) -> str:
+    """Return the language that a header or a unit names as that of its source, if it is one."""
+    return element.attributes.get("srclang", "").replace("*all*", "")
+
+
+def _chosen(variants: Mapping[str, Element], language: str) -> Element | None:
+    """Return the variant in a language: `en-US` if there is one, else `en`, and the other way round."""
+    wanted = folded(language)
+    near = [
+        each
+        for each in variants
+        if f"{folded(each)}-".startswith(f"{wanted}-") or f"{wanted}-".startswith(f"{folded(each)}-")
+    ]
+    return variants[min(near, key=lambda each: folded(each) != wanted)] if near else None
