@@ -1,6 +1,7 @@
 """Whatever a document has, often or long: reading it takes linear time."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Mapping
 
@@ -12,7 +13,7 @@ from tests.unit.documents.formats.office import link_field, mark, presentation, 
 from tests.unit.documents.formats.packages import NOTE, book, open_document_file
 from tests.unit.documents.pseudo import translated
 
-OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",))
+OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",), skip_keys=("*a*a*a*b",))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,11 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
         ("a.yml", "k: '" + "''" * 15_000),
         ("a.properties", "a" + "\\\n" * 15_000),
         ("a.properties", "a=" + "\\\n " * 15_000),
+        *(
+            ("a.json", json.dumps([sign * (1_900 // len(sign))] * 50))
+            for sign in ("a-", "a/", "yy", "'", "[", "[]", "\\d", "(1", "*", "AB_", "^", "text/", "A", "- ")
+        ),
+        ("a.json", json.dumps({"icon": "a " * 50_000, "a." * 50_000: "&" * 100_000, "b": "&a " * 30_000})),
         ("a.strings", "/*" * 15_000),
         ("a.strings", '"' + '\\"' * 15_000),
         ("a.xml", "<resources><string>a" + "&lt;b " * 15_000 + "</string></resources>"),
