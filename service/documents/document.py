@@ -37,8 +37,8 @@ class DocumentOptions:
     `columns` are the names of the columns of a table to translate, or their numbers from 1; with `has_header` the first
     record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
     what the file declares, or UTF-8. `target` is the language code of the translations, for formats that name it, and
-    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO and XLIFF that have a
-    translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
+    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO, XLIFF and Qt that have
+    a translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
     translated. With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language
     becomes `target`. Of files of keys and values, `keys` and `skip_keys` are globs of those whose values are translated
     even if they look like code, and left even if they look like texts.

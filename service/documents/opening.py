@@ -57,6 +57,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
         ".strings": Format("strings", "text/plain", "apple_strings"),
+        ".ts": Format("ts", "application/x-linguist", "qt_linguist"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),
         ".vtt": Format("vtt", f"text/vtt{_TEXT}", "subtitles", "read_vtt"),

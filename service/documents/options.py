@@ -56,8 +56,8 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "has_all",
             "--retranslate",
             bool,
-            "Of .po and .xliff: also entries that have a translation.",
-            ("po", "xliff"),
+            "Of .po, .xliff and .ts: also entries that have a translation.",
+            ("po", "xliff", "ts"),
         ),
         "front_matter": DocumentOption(
             "front_matter",

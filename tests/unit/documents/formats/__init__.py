@@ -25,6 +25,7 @@ FORMATS: Mapping[str, Format] = {
     "a.resx": strings.RESX,
     "a.srt": texts.SRT,
     "a.strings": strings.STRINGS,
+    "a.ts": catalogues.QT,
     "a.tsv": texts.TSV,
     "a.txt": texts.TEXT,
     "a.vtt": texts.VTT,
