@@ -105,6 +105,7 @@ class Slot:
     its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
     slots within the stretch, such as those of attributes, in order: `write` also takes what is written of each of them.
     `mark` returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
+    With `takes_doubt`, `write` takes that doubt, too, or `None`; there is nothing within such a slot.
     """
 
     start: int
@@ -114,6 +115,7 @@ class Slot:
     is_target: bool = False
     inner: tuple["Slot", ...] = ()
     mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
+    takes_doubt: bool = False
 
     @property
     def texts(self) -> "Iterator[DocumentText]":
@@ -185,7 +187,10 @@ class Spliced:
         remaining = iter(translations)
         number = 0
         for slot in self._slots:
-            found = list(slot.changes(remaining))
+            if slot.takes_doubt:
+                found = [(slot.start, slot.end, slot.write(next(remaining), doubts.get(number)))]
+            else:
+                found = list(slot.changes(remaining))
             changes += found
             if found and slot.mark is not None:
                 edits.update(dict.fromkeys(slot.mark(translations[number], doubts.get(number))))

@@ -60,7 +60,7 @@ class _Reader:
             if source is None or target is None or kind in ("obsolete", "vanished"):
                 continue
             is_numerus = message.attributes.get("numerus") == "yes"
-            forms = list(target.elements) if is_numerus else [target]
+            forms = [each for each in target.elements if each.name == "numerusform"] if is_numerus else [target]
             endings = _ENDINGS.get(len(forms), ()) if is_numerus else (_AS_IT_IS,)
             has_text = bool(forms) and all(form.text().strip() for form in forms)
             if has_text and kind != "unfinished" and not self._options.has_all:

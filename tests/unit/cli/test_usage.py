@@ -36,7 +36,7 @@ from service.engine.runtime.kernels import PATH
         ),
         (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--attributes"), "--attributes is for --format html, and this is md"),
-        (("--file", "x.md", "--retranslate"), "--retranslate is for --format po, xliff, ts, and this is md"),
+        (("--file", "x.md", "--retranslate"), "--retranslate is for --format po, xliff, ts, xcstrings, and this is md"),
         (("--file", "x.csv", "--column", "a", "--front-matter", "b"), "--front-matter is for --format md and mdx"),
         (
             ("--file", "x.md", "--skip-key", "a"),

@@ -144,6 +144,23 @@ SHAPES: Mapping[str, Shape] = {
     "qt, messages": ("a.ts", lambda n: f"<TS>{'<message><source>a</source><translation/></message>' * n}</TS>"),
     "qt, spaces": ("a.ts", lambda n: f"<TS><message><source>a</source><translation{' ' * n}/></message></TS>"),
     "qt, endings": ("a.ts", lambda n: f"<TS><message><source>{'a(s)' * n}</source><translation/></message></TS>"),
+    "xcstrings, keys": (
+        "a.xcstrings",
+        lambda n: '{"sourceLanguage":"en","strings":{' + ",".join(f'"a {i}":{{}}' for i in range(n)) + "}}",
+    ),
+    "xcstrings, spaces": ("a.xcstrings", lambda n: '{\n"strings" : {"a b": {"c":1' + " \n" * n + "}}}"),
+    "xcstrings, variations": (
+        "a.xcstrings",
+        lambda n: (
+            '{"sourceLanguage":"en","strings":{"k":{"localizations":{"en":{"variations":{'
+            + ",".join(f'"c{i}":{{"stringUnit":{{"value":"a word"}}}}' for i in range(n))
+            + "}}}}}}"
+        ),
+    ),
+    "stringsdict, strings": (
+        "a.stringsdict",
+        lambda n: f"<plist><dict>{'<key>k</key><string>a word</string>' * n}</dict></plist>",
+    ),
     "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
     "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
     "odt, paragraphs": ("a.odt", lambda n: open_document_file("<text:p>word</text:p>" * n)),

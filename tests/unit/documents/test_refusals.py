@@ -75,6 +75,11 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
             r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove these"
         ),
     },
+    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; property lists in XML are in <plist>\.$"},
+    "a.xcstrings": {
+        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: a key is expected",
+        '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
+    },
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
     "a.strings": {
         '"a" = {};': r'1: here is no string; an entry is "key" = "value";\.$',

@@ -112,7 +112,7 @@ def of_ts(data: bytes) -> Any:
         if not is_done:
             source = "".join(each.find("source").itertext())  # type: ignore[union-attr]
             endings = {1: [r"\1"], 2: ["", r"\1"]}.get(len(forms) * is_numerus, [r"(\1)"])
-            texts = [re.sub(r"\(([a-z]+)\)(?= |$)", ending, source) for ending in endings]
+            texts = [re.sub(r"(?<=\w\w)\(([a-z]{1,3})\)(?!\w)", ending, source) for ending in endings]
         found += [len(forms), *map(told_by_program, texts)]
     return found
 
