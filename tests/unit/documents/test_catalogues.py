@@ -76,6 +76,7 @@ PLIST = (
                 "{}", '{"localizations":{"de":{"stringUnit":{"state":"translated","value":"A %@."}}}}'
             ),
         ),
+        ("a.ts", message("no prox&amp;y", NEW), message("no prox&amp;y", "<translation>NO PROX&amp;Y</translation>")),
         ("a.ts", message("&amp;a (s)", NEW), message("&amp;a (s)", "<translation>&amp;A (S)</translation>")),
     ],
 )
