@@ -26,7 +26,12 @@ from service.engine.runtime.kernels import PATH
         (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't be used with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
         (("--stream", "--report", "r.json", "Hello"), "--report is for whole translations, without --stream"),
-        (("--file", "x.pdf"), "the ending '.pdf' is not known; known are .arb, .csv, .docm, "),
+        (("--file", "x.exe"), "the ending '.exe' is not known; known are .arb, .csv, .docm, "),
+        (("--file", "x.pdf"), "the ending '.pdf' is not known (convert it to .docx); known are "),
+        (
+            ("--file", "x.php"),
+            "'.php' is not known (try it as .html, on the command line with --format html); known are ",
+        ),
         (("--file", "x.csv"), "--format csv needs --column NAME"),
         (("--file", "x.tsv", "--header"), "--format tsv needs --column"),
         (("--file", "x.md", "--header"), "--header is for --format tsv and csv, and this is md"),
