@@ -121,8 +121,8 @@ def _format_name(path: Path | None) -> str:
         return "text"
     if ending not in FORMATS:
         raise click.UsageError(
-            f"{unknown(ending)} Name the format with --format, such as --format text for lines of text; JSON lines are for "
-            "'dragoman bulk'."
+            f"{unknown(ending)} Name the format with --format, such as --format text for lines of text; JSON lines are "
+            "for 'dragoman bulk'."
         )
     return FORMATS[ending].name
 
