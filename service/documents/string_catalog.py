@@ -1,10 +1,9 @@
 """Xcode's string catalogues, `.xcstrings`: JSON in which each key has its texts in every language.
 
-The localization of the source language, or the key if there is none, is copied beside it for the language of the
-translations, with its variations by number and device (https://developer.apple.com/documentation/xcode/
-localizing-and-varying-text-with-a-string-catalog). The state of its texts is `translated`, or `needs_review` if the
-call that translated them says so, or if it was so before. What is translated stays, as do `stale` strings, which the
-code has no more.
+The localization of the source language, or the key if there is none, is copied beside it and translated, with its
+variations by number and device: https://developer.apple.com/documentation/xcode/localizing-and-varying-text-with-a-
+string-catalog. A text's state is `translated`, or `needs_review` if the call that translated it says so, or it was so
+before. What is translated stays, as do `stale` strings, which the code has no more.
 """
 
 import functools
@@ -24,6 +23,7 @@ from service.documents.plural_categories import notes_of_missing
 from service.text.languages import canonical
 
 _STEP = re.compile(r"\{(\r?\n)([ \t]*+)")
+_Place = tuple[int, int, str, str]  # where a localization belongs, and what is to be before and after it
 _COLON = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:\s*+)')
 
 
@@ -35,15 +35,6 @@ class _Unit(NamedTuple):
     path: tuple[str, ...]
     text: str
     state: str
-
-
-class _Place(NamedTuple):
-    """Where a localization belongs, and what is to be before and after it."""
-
-    start: int
-    end: int
-    before: str = ""
-    after: str = ""
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -97,7 +88,7 @@ class _Reader:
             if entry.get("extractionState") == "stale":
                 self._num_left += 1
                 continue
-            place = _Place(*span) if span else self._place(path, entry)
+            place = (*span, "", "") if span else self._place(path, entry)
             has_source = self.language in spans
             localization = self._source[slice(*spans[self.language])] if has_source else self._of_key(path[-1])
             key = (path[-1],) if has_source else (path[-1], "")  # that a text is its key tells nothing of it
@@ -107,18 +98,16 @@ class _Reader:
         """Yield the slots of a localization's texts: each also writes what is before it, the last what is after."""
         units = _units(localization)
         self._num_left += not units
-        plurals: dict[tuple[str, ...], set[str]] = {}
+        start, end, before, after_all = place
+        where, done = self._lines.place(start), 0
         slots: list[tuple[_Unit, Slot]] = []
-        where = self._lines.place(place.start)
         for unit in units:
-            if unit.path[-3:-2] == ("plural",):
-                plurals.setdefault(unit.path[:-2], set()).add(unit.path[-2])
-            found = self._values.slots(key, place.start, place.end, unit.text, where, self._literal)
+            found = self._values.slots(key, start, end, unit.text, where, self._literal)
             slots += ((unit, slot) for slot in found)
-        self._plurals += plurals.values() if slots else ()
-        before, done = place.before, 0
+        categories = {unit.path[-2] for unit, _ in slots if unit.path[-3:-2] == ("plural",)}
+        self._plurals += [categories] * bool(categories)
         for unit, slot in slots:
-            after = localization[unit.end :] + place.after if unit is slots[-1][0] else ""
+            after = localization[unit.end :] + after_all if unit is slots[-1][0] else ""
             before += localization[done : unit.start]
             write = functools.partial(self._written, before, unit, slot.write, after, is_checked)
             yield replace(slot, write=write, is_target=True, takes_doubt=True)
@@ -140,10 +129,10 @@ class _Reader:
         start, end = self._spans[path]
         start, end, line = start + 1, end - 1, self._line(depth + 1)
         if not members:
-            return _Place(start, end, line + before, after + self._line(depth))
+            return start, end, line + before, after + self._line(depth)
         while self._source[end - 1].isspace():
             end -= 1
-        return _Place(end, end, f",{line}{before}", after)
+        return end, end, f",{line}{before}", after
 
     def _written(
         self,
