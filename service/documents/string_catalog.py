@@ -22,7 +22,8 @@ from service.documents.lines import Lines
 from service.documents.plural_categories import notes_of_missing
 from service.text.languages import canonical
 
-_STEP = re.compile(r"\{(\r?\n)([ \t]*+)")
+_NAMES = {"zh": "zh-Hans"}  # how Apple names languages, where that differs
+_STEP = re.compile(r"\{(\r?\n)([ \t]{0,8})")
 _Place = tuple[int, int, str, str]  # where a localization belongs, and what is to be before and after it
 _COLON = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:\s*+)')
 
@@ -120,7 +121,7 @@ class _Reader:
 
     def _place(self, path: tuple[str, ...], entry: dict[str, Any]) -> _Place:
         """Return where a new localization belongs."""
-        before, after = self._named(self._target), ""
+        before, after = self._named(_NAMES.get(self._target, self._target)), ""
         if "localizations" in entry:
             members, depth, path = entry["localizations"], 3, (*path, "localizations")
         else:
