@@ -14,6 +14,7 @@ from service.cli.reports import progress, reporting, show_notes
 from service.cli.request_options import document_options, fields_of, request_options
 from service.cli.streams import Files, Line, arguments, locating, open_input, open_output, read_lines, write
 from service.documents import FORMATS
+from service.documents.opening import unknown
 from service.documents.report import doubt_about
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -120,8 +121,8 @@ def _format_name(path: Path | None) -> str:
         return "text"
     if ending not in FORMATS:
         raise click.UsageError(
-            f"the ending {ending!r} is not known; known are {', '.join(FORMATS)}. Name the format with --format, such "
-            "as --format text for lines of text; JSON lines are for 'dragoman bulk'."
+            f"{unknown(ending)} Name the format with --format, such as --format text for lines of text; JSON lines are "
+            "for 'dragoman bulk'."
         )
     return FORMATS[ending].name
 

@@ -31,7 +31,10 @@ class Accelerator:
 
 
 def without_accelerator(pieces: Sequence[Piece], signs: str = SIGNS) -> tuple[list[Piece], Accelerator | None]:
-    """Return the pieces of a text without the sign of its accelerator; a text with several has none."""
+    """Return the pieces of a text without the sign of its accelerator; a text with several has none.
+
+    A single one in `signs` is a sign within words, too, as in `prox&y`; of several, none is as sure.
+    """
     every = list(pieces)
     label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
     if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:
@@ -41,7 +44,9 @@ def without_accelerator(pieces: Sequence[Piece], signs: str = SIGNS) -> tuple[li
         for index, piece in enumerate(every)
         if piece.kind is Kind.TEXT
         for match in _SIGN.finditer(piece.text)
-        if match[1] and match[1][0] in signs and _is_accelerator(piece.text, match.start(), match.end())
+        if match[1]
+        and match[1][0] in signs
+        and _is_accelerator(piece.text, match.start(), match.end(), is_sure=len(signs) == 1)
     ]
     if len(found) != 1 or (found[0][2] == "_" and _EMPHASIS.search(label)):
         return every, None
@@ -79,7 +84,7 @@ def _end(text: str) -> int:
     return end
 
 
-def _is_accelerator(text: str, place: int, end: int) -> bool:
+def _is_accelerator(text: str, place: int, end: int, *, is_sure: bool) -> bool:
     """Return whether a sign is that of an accelerator, and not a part of a name, a path or a query."""
     before, after = text[place - 1 : place], text[end]
     word = _WORD.match(text, end)
@@ -90,7 +95,7 @@ def _is_accelerator(text: str, place: int, end: int) -> bool:
     start = place
     while start and text[start - 1].isalnum():
         start -= 1
-    if start < place and not (text[start].isupper() and after.islower()):
+    if start < place and not (after.islower() and (is_sure or text[start].isupper())):
         return False  # two names, or two words
     if text[place] == "&":
         return not before.isdigit()

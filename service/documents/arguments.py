@@ -34,7 +34,8 @@ _STRINGS_DICT = r"%(?:\d{1,2}\$)?#@\w{1,60}@"  # of Apple's .stringsdict
 
 
 def _of_printf(argument: str) -> int:
-    if "$" in argument or argument[1] in "({" or argument[-1] in "%m" or (argument[1] == "<" and "PRI" not in argument):
+    is_free = "$" in argument or argument == "%arg" or argument[1] in "({" or argument[-1] in "%m"
+    if is_free or (argument[1] == "<" and "PRI" not in argument):
         return 0
     return 1 + argument.count("*")
 
@@ -69,7 +70,7 @@ _BY_FLAG = {
         ["awk", "c", "d", "elisp", "java-printf", "javascript", "librep", "modula2", "perl", "sh-printf", "tcl"],
         _printf(_C),
     ),
-    "objc": _printf(rf"{_STRINGS_DICT}|{_C}"),
+    "objc": _printf(rf"{_STRINGS_DICT}|%arg\b|{_C}"),
     "php": _printf(_C.replace("[-+ #0'I_,]{0,8}", r"(?:[-+ 0]|'.){0,8}")),
     "gcc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:\.\*|\*)?(?:ll|[lwzt])?[A-Za-z%<>'{}]"),
     "gfc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:ll|[lwzt])?[A-Za-z%<>'{}]"),

@@ -37,8 +37,8 @@ class DocumentOptions:
     `columns` are the names of the columns of a table to translate, or their numbers from 1; with `has_header` the first
     record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
     what the file declares, or UTF-8. `target` is the language code of the translations, for formats that name it, and
-    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO, XLIFF and TMX that have a
-    translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
+    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO, XLIFF, Qt and TMX that
+    have a translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
     translated. With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language
     becomes `target`. Of files of keys and values, `keys` and `skip_keys` are globs of those whose values are translated
     even if they look like code, and left even if they look like texts.
@@ -105,6 +105,7 @@ class Slot:
     its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
     slots within the stretch, such as those of attributes, in order: `write` also takes what is written of each of them.
     `mark` returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
+    With `takes_doubt`, `write` takes that doubt, too, or `None`; there is nothing within such a slot.
     """
 
     start: int
@@ -114,6 +115,7 @@ class Slot:
     is_target: bool = False
     inner: tuple["Slot", ...] = ()
     mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
+    takes_doubt: bool = False
 
     @property
     def texts(self) -> "Iterator[DocumentText]":
@@ -185,7 +187,10 @@ class Spliced:
         remaining = iter(translations)
         number = 0
         for slot in self._slots:
-            found = list(slot.changes(remaining))
+            if slot.takes_doubt:
+                found = [(slot.start, slot.end, slot.write(next(remaining), doubts.get(number)))]
+            else:
+                found = list(slot.changes(remaining))
             changes += found
             if found and slot.mark is not None:
                 edits.update(dict.fromkeys(slot.mark(translations[number], doubts.get(number))))

@@ -55,7 +55,7 @@ class _Expected(enum.Enum):
 _BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 
-class _String(NamedTuple):
+class String(NamedTuple):
     """A value: its position, with quotes, the keys that lead to it, and how deep it is."""
 
     start: int
@@ -74,17 +74,22 @@ class _Open:
     path: tuple[str, ...]
     names: tuple[str, ...]
     is_left: bool
+    start: int = 0
 
 
 @dataclass(slots=True)
-class _Reader:
-    """One document; `entries` are the keys of each value of the root that is an object, `None` for another value."""
+class Reader:
+    """One document; `entries` are the keys of each value of the root that is an object, `None` for another value.
+
+    `spans`, if given, takes where each object is, by the keys that lead to it.
+    """
 
     source: str
     lines: Lines
     entries: dict[str, set[str] | None] = field(default_factory=dict)
+    spans: dict[tuple[str, ...], tuple[int, int]] | None = None
 
-    def strings(self) -> Iterator[_String]:
+    def strings(self) -> Iterator[String]:
         position, expected = 0, _Expected.VALUE
         path: list[_Open] = []
         while match := _TOKEN.match(self.source, position):
@@ -101,6 +106,8 @@ class _Reader:
                 expected = _Expected.KEY if inner.is_object else _Expected.VALUE
             elif kind == "close" and inner.is_object is (match["close"] == "}") and path and expected in _BEFORE_END:
                 path.pop()
+                if self.spans is not None and inner.is_object:
+                    self.spans[inner.path] = inner.start, position
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
             elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
                 if len(path) == 1:
@@ -108,11 +115,11 @@ class _Reader:
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
                 if kind == "string":
                     value = json.loads(match["string"])
-                    yield _String(start, position, value, inner.names, len(path), inner.is_left)
+                    yield String(start, position, value, inner.names, len(path), inner.is_left)
                 elif kind == "open":
                     if len(path) == MAX_DEPTH:
                         raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", self.lines.place(start))
-                    path.append(_Open(match["open"] == "{", inner.names, inner.names, inner.is_left))
+                    path.append(_Open(match["open"] == "{", inner.names, inner.names, inner.is_left, start))
                     expected = _Expected.KEY_OR_END if path[-1].is_object else _Expected.VALUE_OR_END
             else:
                 raise self._error(start, expected)
@@ -134,10 +141,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     """Read JSON in UTF-8, or in UTF-16 with a byte order mark; ARB's `@@locale` becomes `options.target`."""
     source, encode = decoded(data)
     lines = Lines(source)
-    reader = _Reader(source, lines)
+    reader = Reader(source, lines)
     strings = list(reader.strings())
     texts = _texts_of_entries(reader.entries)
-    write = functools.partial(_literal, EscapeStyle(source, "<>&'="), "\\/" in source)
+    write = literal_of(source)
     values = KeyedValues(options)
     slots: list[Slot] = []
     edits: list[Edit] = []
@@ -163,6 +170,11 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
         if found and all(keys is not None and key in keys and keys <= {*texts, *others} for keys in found):
             return texts
     return None
+
+
+def literal_of(source: str) -> Callable[[str], str]:
+    """Return what writes a string as a source does."""
+    return functools.partial(_literal, EscapeStyle(source, "<>&'="), "\\/" in source)
 
 
 def _literal(style: Callable[[str], str], escapes_slashes: bool, text: str) -> str:

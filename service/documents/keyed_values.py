@@ -52,16 +52,20 @@ class KeyedValues:
     ) -> Iterator[Slot]:
         """Yield the slot of a value, as `value_slots` does, if it is a text; `path` are the keys that lead to it."""
         for slot in value_slots(start, end, value, place, encode, mime_type):
+            string = None
+            if mime_type is not MimeType.HTML and not _PLAIN.fullmatch(slot.text.text):
+                string = ProgramString([Piece(Kind.TEXT, text=slot.text.text)], self._kind, signs=self._signs)
+                if not string.inline.has_words:
+                    continue
             if not self._is_text(path, slot.text.text):
                 self._num_left += 1
-                self._left[path[-1][-_MAX_NAME:].rpartition(".")[2] if path else '""'] = None
-            elif mime_type is MimeType.HTML or _PLAIN.fullmatch(slot.text.text):
+                name = next((name for name in reversed(path) if name), '""')
+                self._left[name[-_MAX_NAME:].rpartition(".")[2]] = None
+            elif string is None:
                 yield slot
             else:
-                string = ProgramString([Piece(Kind.TEXT, text=slot.text.text)], self._kind, signs=self._signs)
-                if string.inline.has_words:
-                    write = functools.partial(_written, string, slot.write)
-                    yield replace(slot, text=string.inline.document_text(place), write=write)
+                write = functools.partial(_written, string, slot.write)
+                yield replace(slot, text=string.inline.document_text(place), write=write)
 
     def _is_text(self, path: Sequence[str], text: str) -> bool:
         if self._keys or self._skipped:

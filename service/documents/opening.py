@@ -64,12 +64,15 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".ssa": _SUBSTATION,
         ".strings": Format("strings", "text/plain", "apple_strings"),
         ".tmx": Format("tmx", "application/x-tmx+xml", "tmx"),
+        ".stringsdict": Format("stringsdict", "application/x-plist", "strings_dict"),
+        ".ts": Format("ts", "application/x-linguist", "qt_linguist"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".ttml": _TIMED_TEXT,
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),
         ".vtt": Format("vtt", f"text/vtt{_TEXT}", "subtitles", "read_vtt"),
         ".xht": _XHTML,
         ".xhtml": _XHTML,
+        ".xcstrings": Format("xcstrings", "application/json", "string_catalog"),
         ".xlf": _XLIFF,
         ".xliff": _XLIFF,
         ".xlsm": Format("xlsx", "application/vnd.ms-excel.sheet.macroEnabled.12", "xlsx"),
@@ -85,13 +88,51 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 ENDINGS = tuple(FORMATS)
 """The endings that `open_document` knows, in alphabetical order."""
 
+# Endings that are not known: of files that are read as those of a known format, or that other programs convert to one.
+_NEAR: Mapping[str, str] = MappingProxyType(
+    {
+        ".html": ".asp .aspx .ejs .hbs .j2 .jinja .jsp .php .phtml .shtml .svelte .twig .vue",
+        ".json": ".json5 .jsonc .webmanifest",
+        ".md": ".mdown .mkd .mkdn .qmd .rmd",
+        ".resx": ".resw",
+        ".txt": ".asc .log .text",
+        ".vtt": ".webvtt",
+        ".xliff": ".mqxliff .mxliff .sdlxliff",
+    }
+)
+_CONVERTED: Mapping[str, str] = MappingProxyType(
+    {
+        ".docx": ".adoc .asciidoc .doc .org .pages .pdf .rtf .tex .textile .wps",
+        ".epub": ".azw3 .fb2 .mobi",
+        ".ods": ".fods .sxc",
+        ".odt": ".fodt .ott .sxw",
+        ".pptx": ".key .pps .ppt .pptm",
+        ".srt": ".lrc .sbv .sub",
+        ".xlsx": ".numbers .xls .xlsb",
+    }
+)
+
+
+def advice_for(ending: str) -> str:
+    """Return what to do with a file of an ending that is not known; empty if no known format is near it."""
+    for known in _NEAR:
+        if ending in _NEAR[known].split():
+            return f"try it as {known}, on the command line with --format {FORMATS[known].name}"
+    return next((f"convert it to {known}" for known, others in _CONVERTED.items() if ending in others.split()), "")
+
+
+def unknown(ending: str) -> str:
+    """Return a sentence on an ending that is not known."""
+    found = f"the ending {ending!r} is" if ending else "a name without an ending is"
+    advice = advice_for(ending)
+    return f"{found} not known{f' ({advice})' if advice else ''}; known are {', '.join(ENDINGS)}."
+
 
 def open_document(name: str, data: bytes, options: DocumentOptions | None = None) -> Document:
     """Read a document; `name` is that of its file, whose ending names the format, in any case."""
     ending = PurePath(name).suffix.lower()
     if ending not in FORMATS:
-        found = f"the ending {ending!r} is" if ending else "a name without an ending is"
-        raise UnknownFormat(f"{found} not known; known are {', '.join(ENDINGS)}.")
+        raise UnknownFormat(unknown(ending))
     if len(data) > MAX_BYTES:
         raise DocumentError(f"it has {len(data)} bytes, and at most {MAX_BYTES} are read; split it.")
     known = FORMATS[ending]

@@ -25,7 +25,7 @@ class DocumentOption:
         return self.kind()
 
 
-_OF_KEYS = ("json", "arb", "yaml", "properties", "strings", "resx")
+_OF_KEYS = ("json", "arb", "yaml", "properties", "strings", "stringsdict", "xcstrings", "resx")
 
 DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
     {
@@ -56,8 +56,8 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "has_all",
             "--retranslate",
             bool,
-            "Of .po, .xliff and .tmx: also entries that have a translation.",
-            ("po", "xliff", "tmx"),
+            "Of .po, .xliff, .tmx, .ts and .xcstrings: also entries that have a translation.",
+            ("po", "xliff", "tmx", "ts", "xcstrings"),
         ),
         "front_matter": DocumentOption(
             "front_matter",

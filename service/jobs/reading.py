@@ -21,7 +21,7 @@ from service.calls.turns import DocumentTurns, current_caller, until
 from service.documents import ENDINGS, DocumentOptions, Doubt
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
-from service.documents.opening import MAX_BYTES
+from service.documents.opening import MAX_BYTES, advice_for
 from service.domain.errors import MAX_MESSAGE, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 
@@ -173,7 +173,10 @@ def check_ending(name: str) -> None:
     ending = PurePath(name).suffix.lower()
     if ending not in ENDINGS:
         found = f"ends in {quoted(ending)}" if ending else "has a name without an ending"
-        raise InvalidRequest("{path} {found}", Path(FILE), found=Quoted(found), allowed=", ".join(ENDINGS))
+        advice = advice_for(ending)
+        raise InvalidRequest(
+            "{path} {found}", Path(FILE), found=Quoted(found), allowed=", ".join(ENDINGS), advice=advice
+        )
 
 
 def unreadable(problem: str) -> InvalidRequest:

@@ -86,6 +86,11 @@ FACES = {
         },
         lambda answer: answer["choices"][0]["message"]["content"],
     ),
+    "responses": Face(
+        "/v1/responses",
+        lambda text, source, target: {"model": f"{source or 'auto'}-{target}", "input": text},
+        lambda answer: answer["output"][0]["content"][0]["text"],
+    ),
     "kserve": Face(  # which names a model, and so its pair
         "/v2/models/tiny/infer",
         _infer_fields,

@@ -69,6 +69,7 @@ METHODS = {
     "kserve": "http/kserve/infer",
     "google.v3": "http/google.v3/TranslateText",
     "openai": "http/openai/chat_completions",
+    "responses": "http/openai/responses",
     "operators": "admin/translate",
 }
 
@@ -100,14 +101,14 @@ class Refusal:
     statuses: Mapping[str, int] = field(default_factory=dict)
 
 
-NOT_FOUND = dict.fromkeys(("v1", "openai", "kserve", "operators"), 404)
+NOT_FOUND = dict.fromkeys(("v1", "openai", "responses", "kserve", "operators"), 404)
 NO_PAIR = "it can be de|served are en to de|lists pairs, such as en-de"  # OpenAI's models are pairs
 NO_CODE = "expected a BCP 47 code|lists pairs, such as en-de"
 TOO_LARGE = dict.fromkeys(("deepl", "operators"), 413)
 REFUSALS = {
     "target": Refusal("station", "en", "xx", NO_PAIR, NOT_FOUND),
     "source": Refusal("station", "xx", "de", NO_PAIR, NOT_FOUND),
-    "code": Refusal("station", "en", "d!", NO_CODE, {"openai": 404}),
+    "code": Refusal("station", "en", "d!", NO_CODE, {"openai": 404, "responses": 404}),
     "long": Refusal("a" * 140_000, "en", "de", "characters in total; allowed are 131072|140075 bytes", TOO_LARGE),
 }
 
@@ -325,7 +326,7 @@ def test_without_a_good_key_nothing_is_translated(keyed: InProcessServer, name: 
         reply = send(keyed, name, "station", **headers)
         assert reply.status == FACES[name].no_key
         assert words in reply.body.decode()
-        asks_for_one = reply.status == 401 and name != "openai"
+        asks_for_one = reply.status == 401 and name not in ("openai", "responses")
         assert reply.headers.get("www-authenticate") == ("Bearer" if asks_for_one else None)
     for headers in ({"x_api_key": ALICE}, {"x_goog_api_key": ALICE}, {"authorization": f"Bearer {ALICE}"}):
         assert send(keyed, name, "station", **headers).status == 200

@@ -119,6 +119,19 @@ def test_a_stream_of_openai_has_the_same_text(server: InProcessServer) -> None:
     assert chunks[-1]["choices"][0]["finish_reason"] == whole["choices"][0]["finish_reason"]
     assert (usage["choices"], usage["usage"]) == ([], whole["usage"])
     assert '"usage"' not in chat(server, text, stream=True).body.decode()
+    asked = {"model": "en-de", "input": text, "stream": True}
+    response = call(server.http_url, "POST", "/v1/responses", asked).body.decode().removesuffix("\n\n")
+    names, found = zip(
+        *(event.removeprefix("event: ").split("\ndata: ") for event in response.split("\n\n")), strict=True
+    )
+    documents = [json.loads(each) for each in found]
+    assert [each["type"] for each in documents] == [*names]
+    assert [each["sequence_number"] for each in documents] == [*range(len(documents))]
+    told = whole["choices"][0]["message"]["content"]
+    assert "".join(each.get("delta", "") for each in documents) == told
+    assert documents[-1]["response"]["output"][0]["content"][0]["text"] == told
+    assert documents[-1]["response"]["usage"]["total_tokens"] == whole["usage"]["total_tokens"]
+    assert (names[0], names[-1]) == ("response.created", f"response.{documents[-1]['response']['status']}")
 
 
 def test_models_of_openai_are_the_pairs(server: InProcessServer) -> None:

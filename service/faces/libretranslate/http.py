@@ -117,6 +117,7 @@ class LibreTranslate:
             *self._files.routes(keyed, free),
             free("POST", "/suggest", "http/libretranslate/suggest", self.suggest),
             free("GET", "/languages", "http/libretranslate/languages", self.languages),
+            free("POST", "/languages", "http/libretranslate/languages", self.languages),
             free("GET", "/frontend/settings", "http/libretranslate/settings", self.settings),
             free("GET", "/health", "http/libretranslate/health", self.health),
         )

@@ -1,1 +1,1 @@
-"""The part of OpenAI's API by which programs that know nothing else translate: chat completions, and models."""
+"""The part of OpenAI's API by which programs that know no other translate: chats, responses, and models."""

@@ -2,14 +2,14 @@
 
 The names are `en-de`, `dragoman/en-de`, and `NAME:en-de` for the pair of one of our models.
 
-Source: https://platform.openai.com/docs/api-reference/chat.
+Source: https://platform.openai.com/docs/api-reference/chat, and /responses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from service.domain.errors import InvalidRequest, NotFound, Path, Unimplemented
 from service.domain.translation import MAX_TEXTS, FinishReason, Translation
@@ -28,7 +28,9 @@ _UNSUPPORTED: tuple[tuple[str, Sequence[object]], ...] = (
     ("functions", (None, [])),
     ("logprobs", (None, False)),
     ("response_format", (None, {"type": "text"})),
+    ("background", (None, False)),
 )
+_TEXTS = ("text", "input_text")  # parts of a message, of chats and of responses
 
 
 class ChatMessage(BaseModel):
@@ -44,21 +46,56 @@ class StreamOptions(BaseModel):
     include_usage: bool | None = None
 
 
-class ChatBody(BaseModel):
+class _Body(BaseModel):
     """A call. Unknown fields are ignored, but for those of `_UNSUPPORTED`: most tune a model that chats."""
 
     model_config = ConfigDict(extra="allow")
 
     model: Name
-    messages: Annotated[list[ChatMessage], AtMost(MAX_TEXTS)]
     stream: bool | None = None
+
+
+class ChatBody(_Body):
+    """A call for the next turn of a conversation."""
+
+    messages: Annotated[list[ChatMessage], AtMost(MAX_TEXTS)]
     stream_options: StreamOptions | None = None
     n: int | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
 
 
-def text_of(body: ChatBody) -> str:
+def _as_items(value: object) -> object:
+    return [{"role": "user", "content": value}] if isinstance(value, str) else value
+
+
+class InputItem(ChatMessage):
+    """A turn, or what else a response may be for, which has no role."""
+
+    role: Name = ""
+
+
+class TextFormat(BaseModel):
+    """What a response is to be."""
+
+    type: Literal["text"] = "text"
+
+
+class TextOptions(BaseModel):
+    """How a response is to be written."""
+
+    format: TextFormat | None = None
+
+
+class ResponseBody(_Body):
+    """A call for a response to an input."""
+
+    input: Annotated[list[InputItem], AtMost(MAX_TEXTS), BeforeValidator(_as_items)]
+    text: TextOptions | None = None
+    max_output_tokens: int | None = None
+
+
+def text_of(body: ChatBody | ResponseBody) -> str:
     """Return the text to translate: the last message of the user.
 
     Raises:
@@ -68,17 +105,18 @@ def text_of(body: ChatBody) -> str:
     for name, harmless in _UNSUPPORTED:
         if (body.model_extra or {}).get(name) not in harmless:
             raise Unimplemented("{path} is not supported by this server", Path(name), advice="leave it out")
-    for index in reversed(range(len(body.messages))):
-        if body.messages[index].role == "user":
-            return _text(body.messages[index].content, Path("messages", index, "content"))
-    raise InvalidRequest("{path} has no message of role user", Path("messages"), advice="the last one is the text")
+    name, turns = ("messages", body.messages) if isinstance(body, ChatBody) else ("input", body.input)
+    for index in reversed(range(len(turns))):
+        if turns[index].role == "user":
+            return _text(turns[index].content, Path(name, index, "content"))
+    raise InvalidRequest("{path} has no message of role user", Path(name), advice="the last one is the text")
 
 
 def _text(content: object, path: Path) -> str:
     if isinstance(content, str):
         return content
     parts = [each if isinstance(each, dict) else {} for each in content] if isinstance(content, list) else []
-    texts = [each.get("text") if each.get("type") == "text" else None for each in parts]
+    texts = [each.get("text") if each.get("type") in _TEXTS else None for each in parts]
     wrong = next((Path(*path, index) for index, each in enumerate(texts) if not isinstance(each, str)), None)
     if wrong or not texts:
         advice = 'give a string, or parts such as {"type": "text", "text": "Hello"}'
@@ -106,6 +144,66 @@ def usage_chunk(about: Document, translation: Translation) -> Document:
     return {**about, "object": "chat.completion.chunk", "choices": [], "usage": _usage(translation)}
 
 
+def response(about: Document, translation: Translation | None) -> Document:
+    """Return a response; without a translation, one that is in progress."""
+    is_whole = translation is not None and translation.finish_reason is FinishReason.STOP
+    status = "in_progress" if translation is None else "completed" if is_whole else "incomplete"
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    return {
+        **about,
+        "id": f"resp_{about['id']}",
+        "object": "response",
+        "status": status,
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "output": [_item(about, status, _part(translation.text))] if translation else [],
+        "parallel_tool_calls": False,
+        "tool_choice": "none",
+        "tools": [],
+        "usage": {**_usage(translation, "input_tokens", "output_tokens"), **details} if translation else None,
+    }
+
+
+def events_before(about: Document) -> Sequence[Document]:
+    """Return the events of a stream before its text."""
+    begun = response(about, None)
+    return (
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+        {"type": "response.output_item.added", "output_index": 0, "item": _item(about, "in_progress")},
+        {"type": "response.content_part.added", **_place(about), "part": _part("")},
+    )
+
+
+def delta_event(about: Document, delta: str) -> Document:
+    """Return the event of a part of the text."""
+    return {"type": "response.output_text.delta", **_place(about), "delta": delta, "logprobs": []}
+
+
+def events_after(about: Document, translation: Translation) -> Sequence[Document]:
+    """Return the events of a stream after its text."""
+    whole = response(about, translation)
+    [item] = whole["output"]
+    return (
+        {"type": "response.output_text.done", **_place(about), "text": translation.text, "logprobs": []},
+        {"type": "response.content_part.done", **_place(about), "part": item["content"][0]},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": f"response.{whole['status']}", "response": whole},
+    )
+
+
+def _place(about: Document) -> Document:
+    return {"item_id": f"msg_{about['id']}", "output_index": 0, "content_index": 0}
+
+
+def _item(about: Document, status: str, *content: Document) -> Document:
+    return {"id": f"msg_{about['id']}", "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def _part(text: str) -> Document:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
 def model_entry(name: str) -> Document:
     """Return a model's description."""
     return {"id": name, "object": "model", "created": 0, "owned_by": "dragoman"}
@@ -120,9 +218,9 @@ def _ended(reason: FinishReason | None) -> Document:
     return {"logprobs": None, "finish_reason": reason and ("stop" if reason is FinishReason.STOP else "length")}
 
 
-def _usage(translation: Translation) -> Document:
-    read, written = translation.num_source_tokens, sum(each.num_tokens for each in translation.hypotheses)
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+def _usage(translation: Translation, read: str = "prompt_tokens", written: str = "completion_tokens") -> Document:
+    num_read, num_written = translation.num_source_tokens, sum(each.num_tokens for each in translation.hypotheses)
+    return {read: num_read, written: num_written, "total_tokens": num_read + num_written}
 
 
 @dataclass(frozen=True, slots=True)

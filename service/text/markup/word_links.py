@@ -19,7 +19,7 @@ _PUNCTUATION = (
 )
 _LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
 _WORD = re.compile(
-    rf"(?P<word>{_LETTERS}++(?:[!-%'-*,-.:;?@\[-`{{}}~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
+    rf"(?P<word>{_LETTERS}++(?:(?!}}{{)[!-%'-*,-.:;?@\[-`{{}}~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
     rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # in scripts without spaces, each letter is a word
 )
 

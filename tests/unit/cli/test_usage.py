@@ -26,7 +26,12 @@ from service.engine.runtime.kernels import PATH
         (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't be used with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
         (("--stream", "--report", "r.json", "Hello"), "--report is for whole translations, without --stream"),
-        (("--file", "x.pdf"), "the ending '.pdf' is not known; known are .arb, .ass, .csv, "),
+        (("--file", "x.exe"), "the ending '.exe' is not known; known are .arb, .ass, .csv, "),
+        (("--file", "x.pdf"), "the ending '.pdf' is not known (convert it to .docx); known are "),
+        (
+            ("--file", "x.php"),
+            "'.php' is not known (try it as .html, on the command line with --format html); known are ",
+        ),
         (("--file", "x.csv"), "--format csv needs --column NAME"),
         (("--file", "x.tsv", "--header"), "--format tsv needs --column"),
         (("--file", "x.md", "--header"), "--header is for --format tsv and csv, and this is md"),
@@ -36,7 +41,10 @@ from service.engine.runtime.kernels import PATH
         ),
         (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--attributes"), "--attributes is for --format html and xhtml, and this is md"),
-        (("--file", "x.md", "--retranslate"), "--retranslate is for --format po, xliff, tmx, and this is md"),
+        (
+            ("--file", "x.md", "--retranslate"),
+            "--retranslate is for --format po, xliff, tmx, ts, xcstrings, and",
+        ),
         (("--file", "x.csv", "--column", "a", "--front-matter", "b"), "--front-matter is for --format md and mdx"),
         (
             ("--file", "x.md", "--skip-key", "a"),

@@ -152,6 +152,26 @@ SHAPES: Mapping[str, Shape] = {
     "android, strings": ("a.xml", lambda n: f"<resources>{'<string>a word</string>' * n}</resources>"),
     "android, tags": ("a.xml", lambda n: f"<resources><string>a{'<b>c</b>&lt;i>d&lt;/i>' * n}</string></resources>"),
     "resx, values": ("a.resx", lambda n: f"<root>{'<data><value>a word</value></data>' * n}</root>"),
+    "qt, messages": ("a.ts", lambda n: f"<TS>{'<message><source>a</source><translation/></message>' * n}</TS>"),
+    "qt, spaces": ("a.ts", lambda n: f"<TS><message><source>a</source><translation{' ' * n}/></message></TS>"),
+    "qt, endings": ("a.ts", lambda n: f"<TS><message><source>{'a(s)' * n}</source><translation/></message></TS>"),
+    "xcstrings, keys": (
+        "a.xcstrings",
+        lambda n: '{"sourceLanguage":"en","strings":{' + ",".join(f'"a {i}":{{}}' for i in range(n)) + "}}",
+    ),
+    "xcstrings, spaces": ("a.xcstrings", lambda n: '{\n"strings" : {"a b": {"c":1' + " \n" * n + "}}}"),
+    "xcstrings, variations": (
+        "a.xcstrings",
+        lambda n: (
+            '{"sourceLanguage":"en","strings":{"k":{"localizations":{"en":{"variations":{'
+            + ",".join(f'"c{i}":{{"stringUnit":{{"value":"a word"}}}}' for i in range(n))
+            + "}}}}}}"
+        ),
+    ),
+    "stringsdict, strings": (
+        "a.stringsdict",
+        lambda n: f"<plist><dict>{'<key>k</key><string>a word</string>' * n}</dict></plist>",
+    ),
     "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
     "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
     "spreadsheet, strings": ("a.xlsx", lambda n: spreadsheet("<si><t>a word</t></si>" * n)),

@@ -73,6 +73,18 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "a.ttml": {"<a/>": r"1.*: the root is <a>; timed text is in <tt>\.$"},
     "a.resx": {"<a/>": r"1.*: the root is <a>; \.NET's resources are in <root>\.$"},
+    "a.ts": {
+        "<a/>": r"1.*: the root is <a>; Qt's messages are in <TS>\.$",
+        "const a = 1;": r"1.*: it is not well-formed XML: ",
+        '<TS language="fr"><message><source>a</source><translation>b</translation></message></TS>': (
+            r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove these"
+        ),
+    },
+    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; property lists in XML are in <plist>\.$"},
+    "a.xcstrings": {
+        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: a key is expected",
+        '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
+    },
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
     "a.strings": {
         '"a" = {};': r'1: here is no string; an entry is "key" = "value";\.$',
@@ -97,7 +109,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 
 @pytest.mark.parametrize(("name", "source"), [(name, source) for name, found in REFUSED.items() for source in found])
 def test_what_is_broken_gets_an_error_with_its_line(name: str, source: str) -> None:
-    options = DocumentOptions(columns=("text",) * (name == "a.csv"))
+    options = DocumentOptions(columns=("text",) * (name == "a.csv"), target="de")
     with pytest.raises(DocumentError, match=f"^line {REFUSED[name][source]}"):
         open_document(name, source.encode(), options)
 

@@ -576,7 +576,25 @@ def test_a_chat_is_a_translation_of_its_last_message(asked: Any, text: Any, opti
     assert answer["usage"] == {"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"input": "a", "instructions": "b", "temperature": 1, "max_output_tokens": 4096, "text": {"verbosity": "low"}},
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": "a"}]}, {"type": "reasoning"}]},
+    ],
+)
+def test_a_response_is_a_translation_of_the_last_message_of_its_input(asked: Any) -> None:
+    recorder = Recorder()
+    answer = asyncio.run(answered(routes_of(recorder), "/v1/responses", {"model": "en-de", **asked}))
+    assert [replace(each, deadline_seconds=None) for each in recorder.requests] == [request("a")]
+    [item] = answer["output"]
+    assert (answer["object"], answer["status"]) == ("response", "incomplete")
+    assert (item["role"], item["content"][0]["text"]) == ("assistant", "XY")
+    assert answer["usage"]["total_tokens"] == 9
+
+
 CHAT = {"model": "en-de", "messages": [{"role": "user", "content": "a"}]}
+RESPONSE = {"model": "en-de", "input": "a"}
 IN_GOOGLES_V2 = {"q": "a", "target": "de"}
 INFER = "/v2/models/tiny/infer"
 # What an API refuses before anything is translated: where, what is asked, the status, and words of the answer.
@@ -596,6 +614,10 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ),
     ("/v1/chat/completions", {**CHAT, "n": 2, "stream": True}, 400, '"param":"n","code":"unimplemented"'),
     ("/v1/chat/completions", {**CHAT, "tools": [{}]}, 400, '"param":"tools","code":"unimplemented"'),
+    ("/v1/responses", {"model": "en-de", "input": [{"type": "reasoning"}]}, 400, '"param":"input","code":"invalid'),
+    ("/v1/responses", {**RESPONSE, "text": {"format": {"type": "json_schema"}}}, 400, '"param":"text.format.type"'),
+    ("/v1/responses", {**RESPONSE, "background": True}, 400, '"param":"background","code":"unimplemented"'),
+    ("/v1/responses", {**RESPONSE, "input": 1}, 400, '"param":"input","code":"invalid_argument"'),
     (
         "/language/translate/v2",
         {**IN_GOOGLES_V2, "q": ["a"] * 1025},

@@ -1,7 +1,7 @@
 """Gettext, XLIFF and TMX: what a translation is written beside."""
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, lowered, marked, same
-from tests.unit.documents.formats.markup_readers import of_tmx, of_xliff
+from tests.unit.documents.formats.markup_readers import of_tmx, of_ts, of_xliff
 from tests.unit.documents.formats.readers import of_po
 
 _HEADER = '"Content-Type: text/plain; charset={}\\n"\n"Plural-Forms: nplurals={};\\n"\n'
@@ -180,4 +180,51 @@ TMX = Format(
         _INLINES + '<ph x="1"/>|<it pos="end" x="2">b</it>|<ut>a</ut>',
         '<hi x="4">{}</hi>|<bpt i="5">b</bpt>{}<ept i="5">b</ept>',
     ),
+)
+
+_FORM = "<numerusform>{}</numerusform>"
+QT = Format(
+    lambda body, language: (
+        '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n<TS'
+        + ' language="de"' * (language == "de")
+        + f' version="2.1" sourcelanguage="en">\n<context>\n<name>Main</name>\n{body}\n</context>\n</TS>\n'
+    ).encode(),
+    _units(
+        '<message>\n<location filename="a.cpp" line="2"/>\n<source>{}</source>\n<comment>c</comment>\n'
+        '<translation type="unfinished"></translation>\n</message>',
+        '<message>\n<location filename="a.cpp" line="2"/>\n<source>{}</source>\n<comment>c</comment>\n'
+        "<translation>{}</translation>\n</message>",
+        "TWO WORDS",
+        "SAVE &amp;AS...",
+        "ITEM %1 OF %2, &lt;b&gt;BOLD&lt;/b&gt; ONE",
+        "ONE\nTWO FILE(S)",
+        'TONE <byte value="x7"/>NOW &quot;IT&apos;S&quot;',
+    )
+    | same(
+        "<message><source>done</source><translation>fertig</translation></message>",
+        '<message><source>old</source><translation type="vanished">alt</translation></message>',
+        '<message><source>older</source><translation type="obsolete"/></message>',
+        '<message><source>%1 %</source><translation type="unfinished"/></message>',
+        f'<message numerus="yes"><source>%n c</source><translation>{_FORM * 3}</translation></message>'.format(*"   "),
+    )
+    | {
+        '<message><source>a</source><translation type="unfinished"/></message>': (
+            "<message><source>a</source><translation>A</translation></message>"
+        ),
+        '<message id="i"><source>b</source><translation type="unfinished">x</translation></message>': (
+            '<message id="i"><source>b</source><translation type="unfinished">B</translation></message>'
+        ),
+        '<message numerus="yes"><source>%Ln file(s)</source>'
+        f'<translation type="unfinished">{_FORM.format("")}<numerusform/></translation></message>': (
+            '<message numerus="yes"><source>%Ln file(s)</source>'
+            f"<translation>{_FORM.format('%Ln FILE')}{_FORM.format('%Ln FILES')}</translation></message>"
+        ),
+        f'<message numerus="yes"><source>%n box(es)</source><translation>{_FORM.format("")}</translation></message>': (
+            '<message numerus="yes"><source>%n box(es)</source>'
+            f"<translation>{_FORM.format('%n BOXES')}</translation></message>"
+        ),
+    },
+    of_ts,
+    has_targets=True,
+    variants=(crlf, marked),
 )

@@ -1,5 +1,6 @@
 """Readers of XML and HTML that are not ours; see readers.py."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -9,7 +10,7 @@ import html5lib
 from tests.unit.documents.formats.readers import decoded, in_any_order, told, told_by_program
 
 _XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_LANGUAGES = {"lang", "xml:lang", _XML_LANGUAGE, "target-language", "trgLang"}
+_LANGUAGES = {"lang", "xml:lang", _XML_LANGUAGE, "target-language", "trgLang", "language"}
 _STATES = {"state", "subState", "state-qualifier"}
 
 
@@ -110,6 +111,27 @@ def of_tmx(data: bytes) -> Any:
                 yield from walk(each)
 
     return list(walk(parsed(data)))
+
+
+def of_ts(data: bytes) -> Any:
+    """Return the elements but translations, and what each of Qt's messages says in the end: these, or its source."""
+    found: list[Any] = []
+    for each in parsed(data).iter():
+        target = each.find("translation")
+        if each.tag not in ("translation", "numerusform", "byte"):
+            found.append((each.tag, _attributes(each), "" if each.tag == "source" else told(each.text)))
+        if each.tag != "message" or target is None:
+            continue
+        is_numerus = each.get("numerus") == "yes"
+        forms = target.findall("numerusform") if is_numerus else [target]
+        texts = ["".join(form.itertext()) for form in forms]
+        is_done = all(text.strip() for text in texts) and target.get("type") != "unfinished"
+        if not is_done:
+            source = "".join(each.find("source").itertext())  # type: ignore[union-attr]
+            endings = {1: [r"\1"], 2: ["", r"\1"]}.get(len(forms) * is_numerus, [r"(\1)"])
+            texts = [re.sub(r"(?<=\w\w)\(([a-z]{1,3})\)(?!\w)", ending, source) for ending in endings]
+        found += [len(forms), *map(told_by_program, texts)]
+    return found
 
 
 def of_html(data: bytes) -> Any:

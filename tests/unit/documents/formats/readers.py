@@ -85,6 +85,33 @@ def of_json(data: bytes) -> Any:
     return shape(json.loads(decoded(data), object_pairs_hook=pairs))
 
 
+def of_catalog(data: bytes) -> Any:
+    """Read Xcode's strings: what there is but German, and what each says in German if that is done, else its source."""
+    catalog = json.loads(decoded(data))
+    if not isinstance(catalog, dict) or not isinstance(catalog.get("strings"), dict):
+        return catalog
+
+    def units(value: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+        if not isinstance(value, dict):
+            return []
+        own = [(path, value)] if path[-1:] == ("stringUnit",) and isinstance(value.get("value"), str) else []
+        return own + [unit for name, each in value.items() for unit in units(each, (*path, name))]
+
+    found: list[Any] = [{**catalog, "strings": None}]
+    for key, entry in catalog["strings"].items():
+        localizations = entry.get("localizations", {}) if isinstance(entry, dict) else None
+        if not isinstance(localizations, dict):
+            found.append((key, entry))
+            continue
+        others = {name: each for name, each in localizations.items() if name.lower() != "de"}
+        german = units(localizations.get("de"))
+        if not german or {unit.get("state") for _, unit in german} != {"translated"}:
+            german = units(localizations.get(catalog.get("sourceLanguage"), {"stringUnit": {"value": key}}))
+        texts = [(path, told(unit["value"])) for path, unit in german]
+        found.append((key, {**entry, "localizations": others}, sorted(texts)))
+    return found
+
+
 def of_yaml(data: bytes) -> Any:
     seen: dict[int, int] = {}
 

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
 from tests.unit.documents.formats.markup_readers import of_xml
-from tests.unit.documents.formats.readers import of_json, of_properties, of_rails, of_strings, of_yaml, unescaped
+from tests.unit.documents.formats.readers import (
+    of_catalog,
+    of_json,
+    of_properties,
+    of_rails,
+    of_strings,
+    of_yaml,
+    unescaped,
+)
 
 _JSON = same(
     '"a.b" : "TWO WORDS"',
@@ -100,6 +108,108 @@ STRINGS = Format(
     | {'/* = "no"; */ "k" /**/ = "a\nb" ;': '/* = "no"; */ "k" /**/ = "A\\nB" ;'},
     of_strings,
     variants=(marked, in_utf_16),
+)
+
+
+def _plist(body: str, _: str) -> bytes:
+    doctype = '<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">'
+    head = f'<?xml version="1.0" encoding="UTF-8"?>\n{doctype}\n<plist version="1.0">\n<dict>\n'
+    return f"{head}{body}\n</dict>\n</plist>\n".encode()
+
+
+def _variable(*categories: str) -> str:
+    keys = "<key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>"
+    keys += "<key>NSStringFormatValueTypeKey</key><string>lld</string>"
+    forms = "".join(f"<key>{each.split()[0]}</key><string>{' '.join(each.split()[1:])}</string>" for each in categories)
+    return (
+        "<key>n_format</key><dict>\n<key>NSStringLocalizedFormatKey</key><string>%#@n@</string>\n"
+        f"<key>n</key><dict>{keys}{forms}</dict>\n</dict>"
+    )
+
+
+STRINGS_DICT = Format(
+    _plist,
+    {
+        _variable("one %lld file", "other %lld files"): _variable("one %lld FILE", "other %lld FILES"),
+        _variable("zero café &amp; bar", 'other "%2$@" has %1$#@n@'): _variable(
+            "zero CAFÉ &amp; BAR", 'other "%2$@" HAS %1$#@n@'
+        ),
+        **{
+            f"<key>w</key><dict><key>NSString{rule}RuleType</key><dict><key>20</key>{before}</dict></dict>": (
+                f"<key>w</key><dict><key>NSString{rule}RuleType</key><dict><key>20</key>{after}</dict></dict>"
+            )
+            for rule, before, after in (
+                ("VariableWidth", "<string>a\n</string>", "<string>A\n</string>"),
+                ("DeviceSpecific", "<string/>", "<string/>"),
+            )
+        },
+    },
+    of_xml(),
+    variants=(marked,),
+)
+
+
+def _entry(key: str, members: str, *localizations: str) -> str:
+    """Return what Xcode writes for a key; each localization is a language and a state, and its text."""
+    members = textwrap.indent(members, " " * 6)
+    units = [
+        f'        "{language}" : {{\n          "stringUnit" : {{\n            "state" : "{state}",\n'
+        f'            "value" : "{text}"\n          }}\n        }}'
+        for language, state, text in (each.split(maxsplit=2) for each in localizations)
+    ]
+    if units:
+        members += ",\n" * bool(members)
+        members += '      "localizations" : {\n' + ",\n".join(units) + "\n      }"
+    return f'    "{key}" : {{\n{members}\n    }}'
+
+
+_PLURAL = """    "%lld files" : {
+      "localizations" : {
+        "en" : {
+          "variations" : {
+            "plural" : {
+              "one" : {
+                "stringUnit" : {
+                  "state" : "new",
+                  "value" : "%lld file"
+                }
+              },
+              "other" : {
+                "stringUnit" : {
+                  "state" : "new",
+                  "value" : "%lld files"
+                }
+              }
+            }
+          }
+        }"""
+_GERMAN = _PLURAL[_PLURAL.index('"en"') :].replace('"en"', '"de"').replace('"new"', '"translated"')
+
+_CATALOG = {
+    _entry("two words", ""): _entry("two words", "", "de translated TWO WORDS"),
+    _entry("open é", '"comment" : "c"'): _entry("open é", '"comment" : "c"', "de translated OPEN É"),
+    _entry("k.a", "", "en new %@ of %lld"): _entry("k.a", "", "en new %@ of %lld", "de translated %@ OF %lld"),
+    _entry("k.b", "", "de needs_review x", 'en new \\"b\\"'): (
+        _entry("k.b", "", 'de needs_review \\"B\\"', 'en new \\"b\\"')
+    ),
+    _entry("k.c", "", "de translated x", "en new b"): _entry("k.c", "", "de translated x", "en new b"),
+    _entry("", ""): _entry("", ""),
+    _entry("%@", ""): _entry("%@", ""),
+    _entry("old", '"extractionState" : "stale"'): _entry("old", '"extractionState" : "stale"'),
+    _entry("brand", '"shouldTranslate" : false'): _entry("brand", '"shouldTranslate" : false'),
+    _PLURAL + "\n      }\n    }": f"{_PLURAL},\n        {_GERMAN.replace(' file', ' FILE').replace('FILEs', 'FILES')}"
+    "\n      }\n    }",
+}
+
+CATALOG = Format(
+    lambda body, _: (
+        f'{{\n  "sourceLanguage" : "en",\n  "strings" : {{\n{body}\n  }},\n  "version" : "1.0"\n}}'.encode()
+    ),
+    _CATALOG,
+    of_catalog,
+    separator=",\n",
+    has_targets=True,
+    once=list(_CATALOG),
 )
 
 ANDROID = Format(

@@ -1,0 +1,30 @@
+"""Which plural categories a language has for whole numbers, and what is said of those that a document lacks.
+
+Source: https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`.
+A translator knows only the sentences for the categories of the source, so the others are not written.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from service.text.languages import canonical
+
+_WITHOUT_ONE = "bm bo dz id ig ii ja jv kde kea km ko lkt lo ms my nqo osa sah ses sg su th to vi wo yo yue zh"
+_LANGUAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "zero": "ar blo cy ksh kw lag lv prg",
+        "two": "ar br cy dsb ga gd gv he hsb iu kw mt naq sat se sgs sl sma smi smj smn sms",
+        "few": "ar be br bs cs cy dsb ga gd gv hr hsb lt mo mt pl ro ru sgs sh shi sk sl sr uk",
+        "many": "ar be br cy ga kw mt pl ru uk",
+    }
+)
+
+
+def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[str]:
+    """Return what is to be said of texts with these categories in the language `target`."""
+    language = canonical(target).partition("-")[0]
+    wanted = [category for category, languages in _LANGUAGES.items() if language in languages.split()]
+    wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))
+    missing = [lacking for found in plurals if (lacking := set(wanted).difference(found))]
+    named = ", ".join(sorted(set().union(*missing)))
+    return [f"{len(missing)} texts lack plural forms of {language}, {named}: 'other' stands for them."] * bool(missing)
