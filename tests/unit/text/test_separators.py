@@ -27,7 +27,7 @@ DIVIDED = [
     "* * * {The end} * * *",
     "- ***{Important}***",
     "[{OVER PHONE}] {Where are you?}",
-    "{LEO} [{OVER PHONE}]: {They are here.}",
+    "LEO [{OVER PHONE}]: {They are here.}",
     "{Click} [{OK}] {or} [{Cancel}].",
     "[{Name:}  {Date:}]",
     "{See} ![{A dog}](a.png) {and} [{the guide}](https://x.y/z).",
