@@ -18,6 +18,8 @@ _ARROWS = "«»‹›"
 # Of mails that answer or hand on another: in English, German, French, Spanish and the Nordic languages.
 _PREFIX = r"(?:R[Ee]|FW|F[Ww][Dd]|Fw|A[Ww]|WG|TR|RV|S[Vv]|VS|VB)(?:\[\d{1,3}\])?:[ ]{1,3}"
 
+_IN_BRACKETS = rf"[^\[\]{LINE_ENDS}]"
+
 # What every text with two plain spaces or one of these may have; most have neither.
 _HINT = re.compile(
     rf"([\t\[:{_ARROWS}{_WIDE}{_RULING}])(?:(?<=[\t\[{_ARROWS}])|(?<=:)[ ]|(?<=[{_WIDE}])\1|(?:[ ]?\1){{2}})"
@@ -29,8 +31,9 @@ _SEPARATOR = re.compile(
     | (?P<run>([{_RULING}])(?:\3{{2,}}+|(?:[ ]\3){{2,}}+))
     | (?P<arrow>[{_ARROWS}])
     | (?:(?<![^{LINE_ENDS}])|(?<=[:>][ ]))(?:{_PREFIX}){{1,9}}(?:\[[^\s\[\]]{{1,60}}\][ ]){{0,3}}+  # with a list's name
-    | (?<![^{LINE_ENDS}])[A-ZÀ-Þ][A-ZÀ-Þ0-9.' -]{{0,40}}[ ](?=\[[^\[\]{LINE_ENDS}]{{1,60}}\]:)  # a speaker's name
-    | (?<!\w)!?\[(?P<words>[^\[\]{LINE_ENDS}]{{1,300}})\](?:\([^()\s]{{1,2000}}\)|(?![\w(]))[:;,.!?]{{0,3}}
+    | (?<![^{LINE_ENDS}])[A-ZÀ-Þ][A-ZÀ-Þ0-9.' -]{{0,40}}[ ](?=\[{_IN_BRACKETS}{{1,60}}\]:)  # a speaker's name
+    | (?<!\w)\\?!?\[(?:\[(?:{_IN_BRACKETS}{{1,200}}\|)?)?(?P<words>{_IN_BRACKETS}{{1,300}}?)\\?\]{{1,2}}
+      (?:\([^()\s]{{1,2000}}\)|(?![\w(]))[:;,.!?]{{0,3}}  # [words], ![words](x.png), [[page|words]], \[words\]
     """,
     re.VERBOSE,
 )
