@@ -23,6 +23,7 @@ from export.importers.json_file import read_json
 from export.importers.safetensors_file import write_safetensors
 from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES, WeightFiles
 
+_SET_IS_FOR = "--set is for folders of transformers, of which the generation settings are read; leave it out"
 _SETTINGS = TAKEN_OVER | REFUSED.keys() | WITHOUT_EFFECT
 
 
@@ -49,6 +50,8 @@ def changed(source: Path, changes: Changes) -> Iterator[tuple[Path, dict[str, An
         done["adapter"] = source.resolve().name
     elif changes.base is not None:
         raise CheckpointError(source, [f"it has no {ADAPTER_CONFIG}, and --base is for PEFT's adapters; leave it out"])
+    if not source.is_dir() and changes.settings:
+        raise CheckpointError(source, [_SET_IS_FOR])
     if not base.is_dir() and done:
         raise CheckpointError(source, [f"--base {base} is not a folder; give that of the adapter's base model"])
     if changes.settings:
@@ -105,9 +108,7 @@ def _set(folder: Path, settings: Mapping[str, Any]) -> None:
         meant = f"; did you mean {' or '.join(near)}?" if near else ", which transformers does not know"
         raise ValueError(f"--set {unknown[0]}{meant}")
     if not (folder / CONFIG_NAME).is_file() or "model_type" not in read_json(folder / CONFIG_NAME):
-        raise ValueError(
-            "--set is for folders of transformers, of which the generation settings are read; leave it out"
-        )
+        raise ValueError(_SET_IS_FOR)
     path = next(path for name in (GENERATION_NAME, CONFIG_NAME) if (path := folder / name).is_file())
     document = {**read_json(path), **settings}
     path.unlink()  # the link

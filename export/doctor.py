@@ -37,7 +37,7 @@ def diagnose(
     """
     try:
         with changed(source, changes) as (folder, _):
-            found = select_kind(folder, kind).name
+            found = select_kind(folder, kind, options).name
             checkpoint = import_checkpoint(folder, kind, options)
             if name is not None:
                 checkpoint = dataclasses.replace(checkpoint, name=name)

@@ -225,7 +225,8 @@ class ModelConfig:
                 try:
                     values[name] = kind(**values[name])
                 except TypeError as error:
-                    raise ValueError(f"The model configuration's {name} are not usable: {error}.") from error
+                    allowed = ", ".join(item.name for item in dataclasses.fields(kind))
+                    raise ValueError(f"{name} is {values[name]!r:.80}, expected an object of {allowed}.") from error
         return cls(**values)
 
 

@@ -1,7 +1,7 @@
 """Recognises what can't be converted (wrong paths, parts, folders of other tools), and says what to do instead."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,18 +16,24 @@ _POINTER_BYTES = 1024  # git-lfs itself reads no larger file as a pointer
 _PARTS = (".incomplete", ".part", ".crdownload", ".aria2", ".download")
 _WEIGHTS = (".safetensors", ".bin", ".npz", ".gz", ".zst")
 _START_BYTES = 512
-# How files begin. torch's zips begin with the name of their pickle, its files before 1.6 with the pickle of a number.
-_MAGIC = (
+# How files begin that we don't read.
+_OTHERS = (
     (rb"GGUF", "a file of llama.cpp, whose weights are quantized for it", "give the folder that it was made from"),
+    (rb"\x1f\x8b", "compressed by gzip", "unpack it and give the folder"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by Zstandard", "unpack it and give the folder"),
+    (rb"version https://git-lfs", "a pointer of git-lfs", "run 'git lfs pull' in its folder, and give that"),
+    (rb"(?i)\s*<(!doctype|html)", "a web page", "download the file that it leads to"),
+    (rb"$", "empty", "download it again"),
+)
+# torch's zips begin with the name of their pickle, its files before 1.6 with the pickle of a number.
+_MAGIC = (
     (
         rb"PK\x03\x04.{26}[^/]*/data\.pkl|\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
         "a file of torch",
         "if it is a bare state dict, give it with --from pytorch; else give the folder that it belongs to",
     ),
     (rb"PK\x03\x04", "a zip archive", "unpack it and give the folder"),
-    (rb"\x1f\x8b", "compressed by gzip", "unpack it and give the folder"),
-    (rb"\x28\xb5\x2f\xfd", "compressed by Zstandard", "unpack it and give the folder"),
-    (rb"version https://git-lfs", "a pointer of git-lfs", "run 'git lfs pull' in its folder, and give that"),
+    *_OTHERS,
 )
 _NAMED = 5
 
@@ -39,16 +45,26 @@ def mistaken_path(path: Path) -> str:
     if not path.is_file():
         return "it is neither a folder nor a file"
     try:
-        with path.open("rb") as file:
-            start = file.read(_START_BYTES)
+        if known := _recognised(path, _MAGIC):
+            return known
     except OSError as error:
         return f"it can't be read ({error.strerror}); change its permissions"
-    for magic, what, advice in _MAGIC:
-        if re.match(magic, start, re.DOTALL):
-            return f"it is {what}; {advice}"
     if path.suffix == ".safetensors" or (path.parent / "config.json").is_file():
         return f"it is a file; give its folder, {path.parent}, which must hold the settings and the tokenizer, too"
     return "it is not a folder; give the folder that holds the checkpoint's files"
+
+
+def mistaken_file(path: Path) -> str | None:
+    """Return what a file is that is neither weights nor a tokenizer, and what to do; `None` if that is not known."""
+    return _recognised(path, _OTHERS)
+
+
+def _recognised(path: Path, kinds: Iterable[tuple[bytes, str, str]]) -> str | None:
+    if not path.is_file():  # others are not waited for
+        return None
+    with path.open("rb") as file:
+        start = file.read(_START_BYTES)
+    return next((f"it is {what}; {advice}" for magic, what, advice in kinds if re.match(magic, start, re.DOTALL)), None)
 
 
 def mistaken_folder(directory: Path) -> str | None:
@@ -116,9 +132,8 @@ _TOOLS = (
     _Tool(
         "a checkpoint of fairseq",
         (("*.pt",), ("*dict*.txt",)),
-        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; of others CTranslate2's "
-        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given, "
-        "with its SentencePiece model in it or as --tokenizer",
+        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; dictionaries of others "
+        "are dict.LANGUAGE.txt beside their checkpoint",
     ),
     _Tool(
         "a checkpoint of Keras or TensorFlow",
@@ -204,6 +219,7 @@ _DECODERS = re.compile(
     "(llama|gpt|gemma|qwen|mi[nsx]tral|ministral|phi|opt|bloom|falcon|xglm|hunyuan|hy_v|deepseek|cohere|olmo|glm|smollm|"
     "stablelm|granite|mpt|nemotron|kimi|minimax|seed_oss).*"
 )
+_ENCODERS = re.compile(".*bert|(xlm-)?roberta.*|electra|deberta.*|ernie|xlnet|canine")
 
 
 def refused_type(document: Mapping[str, Any]) -> str | None:
@@ -214,4 +230,6 @@ def refused_type(document: Mapping[str, Any]) -> str | None:
     if known is None and (_DECODERS.fullmatch(model_type) or any(name.endswith("ForCausalLM") for name in named)):
         by_name = f" ({named[0]})" if named else ""
         known = f"a decoder without an encoder{by_name}; converted are models of both"
+    if known is None and _ENCODERS.fullmatch(model_type):
+        known = "a mere encoder, which does not generate; converted are models of both"
     return None if known is None else f"model_type is {model_type!r}, {known}"

@@ -49,7 +49,12 @@ KINDS = (
     Kind("mbart", "huggingface.mbart:import_mbart", model_types=("mbart", "bart", "plbart")),
     Kind("t5", "huggingface.t5:import_t5", model_types=("t5", "mt5", "umt5")),
     Kind("indictrans2", "huggingface.indictrans2:import_indictrans2", model_types=("IndicTrans",)),
-    Kind("pytorch", "state_dict.importer:import_state_dict", is_file=True),
+    Kind(
+        "pytorch",
+        "state_dict.importer:import_state_dict",
+        layouts=((("*.pt",), ("dict.*.txt",)), (("*.ckpt",), ("src_vocab.txt",))),  # fairseq's and Joey NMT's
+        is_file=True,
+    ),
     Kind(
         "ctranslate2",
         "ctranslate2.importer:import_ctranslate2",

@@ -19,11 +19,12 @@ def import_checkpoint(
     source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
     """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is."""
-    return select_kind(source, name or ("pytorch" if options.like else None)).load()(source, options)
+    return select_kind(source, name, options).load()(source, options)
 
 
-def select_kind(source: Path, name: str | None = None) -> Kind:
+def select_kind(source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID) -> Kind:
     """Return the kind of a checkpoint: as it is named, or by its suffix, its files, or what `config.json` says."""
+    name = name or ("pytorch" if options.like else None)
     named = _BY_NAME[name] if name else None
     if not source.is_dir():
         kind = named or by_suffix(source)

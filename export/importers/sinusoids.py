@@ -17,7 +17,7 @@ FORMULAS = [
         PositionConfig(layout=layout, fairseq_exponent=is_fairseq, base=base, offset=offset)
         for base, layout, is_fairseq, offset in itertools.product((10000.0, 1000.0), _LAYOUTS, (False, True), range(5))
     ),
-    # Document 002 as written (`docs/notebooks.md`).
+    # Document 002 as written (`docs/your-transformer.md`).
     *(
         PositionConfig(base=base, cosine_exponent="unbracketed", offset=offset)
         for base, offset in itertools.product((10000.0, 1000.0), range(5))

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tokenizers
 
 from export.importers import stored_file
 from export.importers.imported import TokenizerFile
+from export.importers.listed_pieces import other_model
+from export.importers.mistaken import mistaken_file
 from export.importers.sentencepiece_file import read_facts
 from export.importers.word_list import PICKLED
-from export.importers.word_tokenizer import WordOptions, read_word_tokenizer
+from export.importers.word_tokenizer import WordOptions, read_word_tokenizer, special_tokens, word_tokenizer
 
 WORD_LISTS = (".txt", ".json", *PICKLED)
 
@@ -20,7 +22,8 @@ WORD_LISTS = (".txt", ".json", *PICKLED)
 class Vocabulary:
     """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names.
 
-    `file` is the bundle's: the one that was given, or what writes it.
+    `file` is the bundle's: the one that was given, or what writes it. `ids` are those that a model gave SentencePiece's
+    pieces itself (kind "marian").
     """
 
     kind: str
@@ -28,21 +31,41 @@ class Vocabulary:
     size: int
     special_ids: Mapping[str, int]
     file: TokenizerFile
+    ids: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_vocabulary(path: Path, options: WordOptions | None = None) -> Vocabulary:
     """Load a SentencePiece model, JSON of the `tokenizers` library, or a word list, whose texts `options` split."""
+    if mistake := mistaken_file(path):
+        raise ValueError(mistake)
     if path.suffix in WORD_LISTS and not (path.suffix == ".json" and _is_of_tokenizers(path)):
         words = read_word_tokenizer(path, options)
         return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
+    vocabulary = _read_tokenizers_json(path) if path.suffix == ".json" else _read_sentencepiece(path)
     if options is not None:
         raise ValueError('it says itself how texts are split; leave "tokenizer" out of --config')
-    if path.suffix == ".json":
-        return _read_tokenizers_json(path)
+    return vocabulary
+
+
+def _read_sentencepiece(path: Path) -> Vocabulary:
     facts = read_facts(path)
     special = {"pad_id": facts.pad_id, "eos_id": facts.eos_id, "unk_id": facts.unk_id}
     found = {name: index for name, index in special.items() if index >= 0}
     return Vocabulary("sentencepiece", ".model", facts.size, found, path)
+
+
+def numbered_vocabulary(ids: Mapping[str, int], path: Path | None, options: WordOptions | None) -> Vocabulary:
+    """Return the vocabulary of a model that says itself which `ids` its tokens have.
+
+    These are the pieces of the SentencePiece model at `path`, or words that `options` tell how to split.
+    """
+    if path is None or options is not None:
+        words = word_tokenizer(ids, {}, options)
+        return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
+    if problem := other_model(stored_file.read(path), ids):
+        raise ValueError(f"it {problem}")
+    special_ids = {name: ids[text] for name, text in special_tokens(ids, WordOptions()).items()}
+    return Vocabulary("marian", ".spm", max(ids.values()) + 1, special_ids, path, ids)
 
 
 def misfits(
@@ -59,7 +82,7 @@ def misfits(
     ]
     added = {index for index in (*special_ids.values(), *others) if vocabulary.size <= index < size}
     if vocabulary.size + len(added) != size:
-        problems.append(f"it has {vocabulary.size} tokens, --config says {side}_vocabulary_size {size}")
+        problems.append(f"it has {vocabulary.size} tokens, the model's {side} has {size}")
     return problems
 
 

@@ -25,19 +25,19 @@ _FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq/data/dictionary.
 def read_words(path: Path) -> tuple[dict[str, int], Mapping[str, Any]]:
     """Return ids by token, and what the file itself says about how texts are split: Keras' settings."""
     if path.suffix in PICKLED:
-        return _ids(read_inert(path)), {}
+        return ids_of(read_inert(path)), {}
     try:
         text = stored_file.read(path).decode()
-        if path.suffix == ".txt":
-            return _ids(_lines(text)), {}
-        document = json.loads(text)
+        document = None if path.suffix == ".txt" else json.loads(text)
         if isinstance(document, str):  # what Keras' to_json returns, written as JSON once more
             document = json.loads(document)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no {path.suffix[1:] or 'text'} in UTF-8 ({stored_file.reason(error)})") from error
+    if path.suffix == ".txt":
+        return ids_of(_lines(text)), {}
     if isinstance(document, dict) and document.get("class_name") == "Tokenizer":
         return _of_keras(document.get("config"))
-    return _ids(document), {}
+    return ids_of(document), {}
 
 
 def _lines(text: str) -> list[str]:
@@ -53,18 +53,19 @@ def _lines(text: str) -> list[str]:
 def _of_keras(settings: Any) -> tuple[dict[str, int], Mapping[str, Any]]:
     """Read a tokenizer of Keras as its `texts_to_sequences` does (keras_preprocessing/text.py)."""
     index = settings.get("word_index") if isinstance(settings, dict) else None
-    ids = _ids(json.loads(index) if isinstance(index, str) else index)
+    ids = ids_of(json.loads(index) if isinstance(index, str) else index)
     most = settings.get("num_words")
     return {word: index for word, index in ids.items() if most is None or index < most}, settings
 
 
-def _ids(found: Any, depth: int = 0) -> dict[str, int]:
+def ids_of(found: Any, depth: int = 0) -> dict[str, int]:
+    """Return ids by token in what a file holds."""
     if isinstance(found, Record) and isinstance(found.state, tuple):  # torchtext's in C++: version, numbers, tokens
         found = next((part for part in found.state if isinstance(part, list) and _are_texts(part)), found)
     if isinstance(found, dict) and depth < _DEEPEST:
         held = next((found[name] for name in _HOLDERS if isinstance(found.get(name), dict | list)), None)
         if held is not None:
-            return _ids(held, depth + 1)
+            return ids_of(held, depth + 1)
     if isinstance(found, list):
         pairs = [(word, index) for index, word in enumerate(found)]
     elif isinstance(found, dict) and _are_texts(found.values()):

@@ -93,17 +93,20 @@ class WordTokenizer:
 
 def read_word_tokenizer(path: Path, options: WordOptions | None) -> WordTokenizer:
     """Read a word list; without `options`, only one that says itself how texts are split, as Keras' do."""
-    ids, keras = read_words(path)
+    return word_tokenizer(*read_words(path), options)
+
+
+def word_tokenizer(ids: Mapping[str, int], keras: Mapping[str, Any], options: WordOptions | None) -> WordTokenizer:
+    """Return the tokenizer of ids by token; `keras` are settings of Keras' if it is from there."""
     options = options or WordOptions()
     if keras:
         options = _as_keras(options, keras)
     pattern = options.regex or _SPLITS.get(options.split, "")
     if not pattern:
         raise ValueError(
-            'a word list does not say how texts are split; give "tokenizer" in --config, such as '
-            f'{{"split": "whitespace", "lowercase": true}}; known are {", ".join(_SPLITS)}, or give regex'
+            'it does not say how texts are split; give "tokenizer" in --config, such as {"split": "whitespace"}'
         )
-    special = _special(ids, options)
+    special = special_tokens(ids, options)
     # A space before special tokens: no text has them then.
     texts = {word: f" {word}" if word in special.values() else word for word in ids}
     if options.split == "bytes":
@@ -145,7 +148,7 @@ def _normalizers(options: WordOptions) -> list[normalizers.Normalizer]:
     return [*lower, *(normalizers.Replace(Regex(found), put) for found, put in _BASIC_ENGLISH if is_basic)]
 
 
-def _special(ids: Mapping[str, int], options: WordOptions) -> dict[str, str]:
+def special_tokens(ids: Mapping[str, int], options: WordOptions) -> dict[str, str]:
     """Return the special tokens that the options name, and the usual ones."""
     special: dict[str, str] = {}
     for name, option in _OPTIONS.items():

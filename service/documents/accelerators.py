@@ -1,4 +1,4 @@
-"""Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`.
+"""Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`, `&&File`.
 
 The sign is taken out before a label is translated, and put before a letter of the translation: the same letter if there
 is one, as whoever chose it saw to it that no neighbour has it.
@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.documents.inline import Kind, Piece
+from service.text.placeholders import find_placeholders
 
-_SIGN = re.compile(r"&&|__|~~|[&_~](?=[^\W_])")
+_SIGN = re.compile(r"(&&|[&_~])(?=[^\W_])|__|~~")  # the last two are signs that are shown
+_EMPHASIS = re.compile(r"(?<!_)_(?!\w)")  # the end of what Markdown begins with the same sign
 _WORD_START = re.compile(r"(?<!\w)[^\W_]")
 _WORD = re.compile(r"\w*")
+SIGNS = "&_~"
 _MAX_WORDS = 12  # of a label
 _MAX_CHARACTERS = 200
 _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
@@ -27,25 +30,26 @@ class Accelerator:
     letter: str
 
 
-def without_accelerator(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]:
+def without_accelerator(pieces: Sequence[Piece], signs: str = SIGNS) -> tuple[list[Piece], Accelerator | None]:
     """Return the pieces of a text without the sign of its accelerator; a text with several has none."""
     every = list(pieces)
     label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
     if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:
         return every, None
     found = [
-        (index, match.start())
+        (index, match.start(), match[1])
         for index, piece in enumerate(every)
         if piece.kind is Kind.TEXT
         for match in _SIGN.finditer(piece.text)
-        if len(match[0]) == 1 and _is_accelerator(piece.text, match.start())
+        if match[1] and match[1][0] in signs and _is_accelerator(piece.text, match.start(), match.end())
     ]
-    if len(found) != 1:
+    if len(found) != 1 or (found[0][2] == "_" and _EMPHASIS.search(label)):
         return every, None
-    [(index, place)] = found
+    [(index, place, sign)] = found
     text = every[index].text
-    every[index] = Piece(Kind.TEXT, text=text[:place] + text[place + 1 :])
-    return every, Accelerator(text[place], text[place + 1])
+    rest = text[place + len(sign) :]
+    every[index] = Piece(Kind.TEXT, text=text[:place] + rest)
+    return every, Accelerator(sign, rest[0])
 
 
 def with_accelerator(pieces: Sequence[Piece], accelerator: Accelerator) -> list[Piece]:
@@ -75,10 +79,10 @@ def _end(text: str) -> int:
     return end
 
 
-def _is_accelerator(text: str, place: int) -> bool:
+def _is_accelerator(text: str, place: int, end: int) -> bool:
     """Return whether a sign is that of an accelerator, and not a part of a name, a path or a query."""
-    before, after = text[place - 1 : place], text[place + 1]
-    word = _WORD.match(text, place + 1)
+    before, after = text[place - 1 : place], text[end]
+    word = _WORD.match(text, end)
     assert word is not None
     following = text[word.end() : word.end() + 1]
     if following in ("=", ";", "/", "("):
@@ -100,8 +104,9 @@ def _places(pieces: Sequence[Piece], letter: str) -> Iterator[tuple[int, int, in
         if piece.kind is not Kind.TEXT:
             continue
         starts = {match.start() for match in _WORD_START.finditer(piece.text)}
+        taken = {place for span in find_placeholders(piece.text) for place in range(*span)}
         for place, character in enumerate(piece.text):
-            if not character.isalnum():
+            if not character.isalnum() or place in taken:
                 continue
             if character.casefold() == letter:
                 yield (0 if place in starts else 1), index, place

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.keyed_values import KeyedValues
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, joined, value_slots
+from service.documents.values import EscapeStyle, joined
 
 _SPACE = re.compile(r"(?:\s++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -19,13 +20,15 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def read(data: bytes, _: DocumentOptions) -> Document:
+def read(data: bytes, options: DocumentOptions) -> Document:
     """Read a table of strings."""
     source, encode = decoded(data)
-    return Spliced(source, _slots(source), encode)
+    values = KeyedValues(options, "objc-format")
+    slots = list(_slots(source, values))
+    return Spliced(source, slots, encode, values.notes)
 
 
-def _slots(source: str) -> Iterator[Slot]:
+def _slots(source: str, values: KeyedValues) -> Iterator[Slot]:
     lines = Lines(source)
     write = functools.partial(_written, EscapeStyle(source, form="\\U%04x"))
 
@@ -45,8 +48,9 @@ def _slots(source: str) -> Iterator[Slot]:
         value = _VALUE.match(source, position)
         if value is None or key is None:
             raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
-        text = joined(_ESCAPE.sub(_unescape, value[0][1:-1]))
-        yield from value_slots(value.start(), value.end(), text, lines.place(position), write)
+        text = _text(value[0][1:-1])
+        path = (_text(key[0].strip('"')),)
+        yield from values.slots(path, value.start(), value.end(), text, lines.place(position), write)
         position = after(_space(source, value.end()), ";")
 
 
@@ -55,6 +59,10 @@ def _space(source: str, position: int) -> int:
     found = _SPACE.match(source, position)
     assert found is not None  # it may be empty
     return found.end()
+
+
+def _text(written: str) -> str:
+    return joined(_ESCAPE.sub(_unescape, written))
 
 
 def _unescape(match: re.Match[str]) -> str:

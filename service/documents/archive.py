@@ -3,6 +3,7 @@ files as one document, such as the slides of a presentation or the chapters of a
 """
 
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from service.documents.document import Document, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
-from service.documents.xml_source import XmlSource, from_raw
+from service.documents.xml_source import Element, XmlSource, from_raw
 
 MAX_ENTRIES = 10_000
 MAX_TOTAL_BYTES = 256 * 1024 * 1024  # of all entries, unpacked
@@ -32,6 +33,7 @@ _DAMAGED = (
 )
 _BORDER = "\ud800"  # between files: half of a character, which no file and no translation has
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+CONTENT_TYPES = "[Content_Types].xml"  # of an Open Packaging archive (ECMA-376, part 2)
 
 
 class Archive:
@@ -160,3 +162,25 @@ def xml_part(
         raise DocumentError("it is UTF-16; save the document again with its own program.", name)
     source = XmlSource(data, name)
     return Part(name, source.raw, from_raw, list(slots(source)), list(edits(source)))
+
+
+def content_types(archive: Archive) -> dict[str, str]:
+    """Return the content types of an archive's files, by their names; `slide2.xml` comes before `slide10.xml`."""
+    found: dict[str, str] = {}  # of files, and of the endings of names
+    for element in XmlSource(archive.read(CONTENT_TYPES), CONTENT_TYPES).elements(_types):
+        own = element.attributes
+        name = own.get("PartName", f".{own.get('Extension', '')}").removeprefix("/").lower()
+        found[name] = own.get("ContentType", "")
+    names = sorted(archive.names, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)])
+    types = {name: found.get(name.lower(), found.get(f".{name.lower().rpartition('.')[2]}", "")) for name in names}
+    return {name: kind for name, kind in types.items() if kind}
+
+
+def _types(root: Element) -> tuple[str, ...]:
+    prefix = root.name.removesuffix("Types")
+    return f"{prefix}Override", f"{prefix}Default"
+
+
+def note_on_left(number: int, one: str, several: str) -> str:
+    """Return the note on what was left as it is, of which there is `one` or `several`."""
+    return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."

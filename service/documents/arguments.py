@@ -96,11 +96,12 @@ _BY_FLAG = {
     "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), lambda _: 0),
     **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit"), _QT),
 }
-# Of strings whose program is unknown. What may as well be a percentage is left to the translator.
+# Of strings whose program is unknown. What may as well be a percentage, or a name, is left to the translator.
 _UNKNOWN = ArgumentFormat(
     re.compile(
         rf"{_STRINGS_DICT}|"
-        r"(?<![\d%])%(?:\([A-Za-z_]\w{0,60}\)|\d{1,2}\$)?[-+#0]?\d{0,3}(?:\.\d{1,2})?(?:hh|ll|[hlz])?[diouxXcsfFgGeEp@]"
+        r"(?<![\d%])%(?:\([A-Za-z_]\w{0,60}\)|\d{1,2}\$)?[-+#0]?\d{0,3}(?:\.\d{1,2})?(?:hh|ll|[hlz])?"
+        r"(?:@|[diouxXcsfFgGeEp](?![a-z]{3}))"
     ),
     _of_printf,
 )

@@ -40,7 +40,8 @@ class DocumentOptions:
     `source` that of the texts, empty if it is not known. With `has_all`, entries of PO and XLIFF that have a
     translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
     translated. With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language
-    becomes `target`.
+    becomes `target`. Of files of keys and values, `keys` and `skip_keys` are globs of those whose values are translated
+    even if they look like code, and left even if they look like texts.
     """
 
     columns: tuple[str, ...] = ()
@@ -51,6 +52,8 @@ class DocumentOptions:
     encoding: str = ""
     front_matter: tuple[str, ...] = ()
     attributes: bool = False
+    keys: tuple[str, ...] = ()
+    skip_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

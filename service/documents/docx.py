@@ -4,7 +4,7 @@ A paragraph is a text. Its most frequent formatting is that of the paragraph; wo
 their own. Links, bookmarks, footnote marks, pictures and fields keep their places among the words; the results of
 fields, such as page numbers and references, stay as they are, and so do the readings of ruby. A box with text that is
 anchored in a sentence stays where it is. Signs that are raised or lowered stay at their words. Deleted text is not
-translated, and notes tell what else is not, such as comments.
+translated, nor is code, which styles and fonts tell, and notes tell what else is not, such as comments.
 """
 
 import functools
@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from service.documents.archive import Archive, Part, package
+from service.documents.code_styles import CodeStyles, note_on_code
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.docx_parts import notes_on_pictures, text_parts
+from service.documents.docx_styles import is_code, styles_of
 from service.documents.docx_text import (
     NO_BREAK_HYPHEN,
     Item,
@@ -27,7 +29,7 @@ from service.documents.docx_text import (
     with_fields,
 )
 from service.documents.errors import DocumentError
-from service.documents.inline import Kind
+from service.documents.inline import Kind, Piece, code, has_code
 from service.documents.layout import apart
 from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
@@ -44,9 +46,11 @@ _LEFT_OUT = ("proofErr", "lastRenderedPageBreak")  # what Word found out about t
 class _Reader:
     """The paragraphs of one XML file of the archive."""
 
-    def __init__(self, name: str, data: bytes) -> None:
+    def __init__(self, name: str, data: bytes, styles: CodeStyles) -> None:
         data, encode = decoded_xml(data, name)
         self._source = XmlSource(data, name)
+        self._styles = styles
+        self.num_left = 0  # paragraphs of code
         self._w = ""  # the prefix of WordprocessingML, with its colon
         slots = [slot for each in self._source.elements(self._paragraphs) for slot in self._of_paragraph(each)]
         self.part = Part(name, self._source.raw, lambda raw: encode(from_raw(raw)), slots)
@@ -62,13 +66,16 @@ class _Reader:
     def _of_paragraph(self, paragraph: Element) -> Iterator[Slot]:
         slots: list[Slot] = []
         section: list[Item] = []
-        for item in [*with_fields(list(self._items(paragraph, slots))), Item(None, 0, 0)]:
+        items = list(self._items(paragraph, slots))
+        num_inner = len(slots)
+        for item in [*with_fields(items), Item(None, 0, 0)]:
             if item.kind is not None:
                 section.append(item)
                 continue
             for part in balanced(section):
                 slots += self._slot(part)
             section = []
+        self.num_left += len(slots) == num_inner and has_code(items)
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
@@ -122,9 +129,11 @@ class _Reader:
         raw = self._source.raw
         properties = ""
         children = []
+        is_kept = is_code(self._styles, run)
         for child in run.elements:
             if child.name == f"{self._w}rPr":
-                properties = self._of_any_language(raw[child.start : child.end])
+                properties = raw[child.start : child.end]
+                properties = properties if is_kept else self._of_any_language(properties)
             else:
                 children.append(child)
         for index, child in enumerate(children):
@@ -140,7 +149,7 @@ class _Reader:
             )
             name = self._name(child)
             if name == "t":
-                yield from self._of_text(child, item)
+                yield from self._of_text(child, item, is_code=is_kept)
             elif name == "noBreakHyphen":
                 yield replace(item, kind=Kind.TEXT, text=NO_BREAK_HYPHEN)
             elif name == "ruby" and (base := child.first(f"{self._w}rubyBase")) and base.inner < base.end:
@@ -150,7 +159,7 @@ class _Reader:
                 closing = f"{raw[base.outer : child.end]}</{self._w}r>"
                 yield replace(item, kind=Kind.CLOSE, raw=closing, start=base.outer)
             elif name in ("tab", "ptab", "cr") or (
-                name == "br" and self._attribute(child, "type") in ("", "textWrapping")
+                name == "br" and child.local.get("type", "") in ("", "textWrapping")
             ):
                 yield replace(item, kind=Kind.BREAK)
             elif name == "br":
@@ -158,20 +167,22 @@ class _Reader:
             elif name in (*_LEFT_OUT, "softHyphen"):
                 yield replace(item, kind=Kind.ORDERED, raw="")
             elif name == "fldChar":
-                yield replace(item, kind=Kind.ORDERED, field=self._attribute(child, "fldCharType"))
+                yield replace(item, kind=Kind.ORDERED, field=child.local.get("fldCharType", ""))
             elif name == "instrText":
                 yield replace(item, kind=Kind.ORDERED, field="instruction", text=child.text())
             else:
                 yield self._left(child, slots, item)
 
-    def _of_text(self, element: Element, item: Item) -> Iterator[Item]:
+    def _of_text(self, element: Element, item: Item, *, is_code: bool) -> Iterator[Item]:
         text = element.text()
         text = text if element.attributes.get("xml:space") == "preserve" else text.strip()
         for index, part in enumerate(text.split("\t")):
             if index:
                 tab = f'<{self._w}t xml:space="preserve">\t</{self._w}t>'
                 yield replace(item, kind=Kind.BREAK, raw=f"<{self._w}r>{item.properties}{tab}</{self._w}r>")
-            yield replace(item, kind=Kind.TEXT, text=part, raw=run_of(self._w, item.properties, part))
+            write = functools.partial(run_of, self._w, item.properties)
+            for piece in code(part, write) if is_code else [Piece(Kind.TEXT, write(part), part)]:
+                yield replace(item, kind=piece.kind, text=piece.text, raw=piece.raw, is_code=piece.is_code)
 
     def _of_any_language(self, properties: str) -> str:
         """Return a run's formatting without the language of its text, in which words that look the same may differ."""
@@ -192,14 +203,11 @@ class _Reader:
 
     def _is_link(self, element: Element) -> bool:
         is_field = self._name(element) == "fldSimple"
-        return is_field and self._attribute(element, "instr").split()[:1] == ["HYPERLINK"]
+        return is_field and element.local.get("instr", "").split()[:1] == ["HYPERLINK"]
 
     def _name(self, element: Element) -> str:
         """Return the name in WordprocessingML; that of another vocabulary with its prefix."""
         return element.name[len(self._w) :] if element.name.startswith(self._w) else element.name
-
-    def _attribute(self, element: Element, name: str) -> str:
-        return next((value for key, value in element.attributes.items() if key.rpartition(":")[2] == name), "")
 
     def _visible_text(self, element: Element) -> str:
         return "".join(each.text() for each in _outermost(element, f"{self._w}t"))
@@ -208,9 +216,17 @@ class _Reader:
 def read(data: bytes, _: DocumentOptions) -> Document:
     """Read a Word document."""
     archive = Archive(data)
-    names, notes = text_parts(archive)
-    parts = [_Reader(name, archive.read(name)).part for name in names]
+    names, styles, notes = text_parts(archive)
+    readers = _readers(archive, names, styles_of(archive, styles, by_font=True))
+    if readers[0].num_left and not readers[0].part.slots:  # a document of nothing but code is one that was typewritten
+        readers = _readers(archive, names, styles_of(archive, styles, by_font=False))
+    parts = [reader.part for reader in readers]
+    notes += note_on_code(sum(reader.num_left for reader in readers))
     return package(archive, parts, [*notes, *notes_on_pictures(part.source for part in parts)])
+
+
+def _readers(archive: Archive, names: Sequence[str], styles: CodeStyles) -> list[_Reader]:
+    return [_Reader(name, archive.read(name), styles) for name in names]
 
 
 def _outermost(element: Element, name: str) -> Iterator[Element]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, note_on_left
 from service.documents.errors import DocumentError
 from service.documents.xml_source import XmlSource, decoded_xml
 
@@ -45,20 +45,21 @@ _WORDS = re.compile(rb"<(?:\w+:)?(?:t|v)(?:\s[^<>]*)?>[^<]*[A-Za-z\x80-\xff]")
 _ALTERNATIVE_TEXT = re.compile(r"""<(?:\w+:)?(?:docPr|cNvPr)\s(?:[^<>]*?\s)?descr=["'][^"'<>\s]""")
 
 
-def text_parts(archive: Archive) -> tuple[list[str], list[str]]:
-    """Return the names of the files with text, the main one first, and notes on those that are left as they are."""
+def text_parts(archive: Archive) -> tuple[list[str], str, list[str]]:
+    """Return the names of the files with text, the main one first, that of the styles, and notes on what is left."""
     files = {_normal(name): name for name in archive.names}
     package = list(_relationships(archive, files, ""))
     main = next((name for kind, name in package if kind == "officeDocument"), None) or _main_by_type(archive, files)
     own = sorted(_relationships(archive, files, main), key=lambda each: each[1])
     names = [main, *(name for kind, name in own if kind in _TEXT)]
-    return list(dict.fromkeys(names)), list(_left(archive, [*own, *package]))
+    styles = next((name for kind, name in own if kind == "styles"), "")
+    return list(dict.fromkeys(names)), styles, list(_left(archive, [*own, *package]))
 
 
 def notes_on_pictures(raws: Iterable[str]) -> list[str]:
     """Return the note on alternative texts of pictures in the content of files, if there are any."""
     number = sum(1 for raw in raws for _ in _ALTERNATIVE_TEXT.finditer(raw))
-    return [_note(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
+    return [note_on_left(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
 
 
 def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -70,11 +71,7 @@ def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterato
         content = archive.read(name) if each or kind in _DRAWN else b""
         is_there = kind not in _DRAWN or _WORDS.search(content) is not None
         numbers[one, several] += len(re.findall(each, content)) if each else is_there
-    return (_note(number, one, several) for (one, several), number in numbers.items() if number)
-
-
-def _note(number: int, one: str, several: str) -> str:
-    return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."
+    return (note_on_left(number, one, several) for (one, several), number in numbers.items() if number)
 
 
 def _relationships(archive: Archive, files: Mapping[str, str], part: str) -> Iterator[tuple[str, str]]:

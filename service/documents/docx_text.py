@@ -38,6 +38,7 @@ class Item:
     splits_after: bool = False
     is_in_place: bool = False
     raw_after: str = ""
+    is_code: bool = False
 
 
 def with_fields(items: Sequence[Item]) -> Iterator[Item]:
@@ -72,7 +73,7 @@ def with_fields(items: Sequence[Item]) -> Iterator[Item]:
 
 def _kept(field: Sequence[Item], separate: int) -> Item:
     """Return a field as one item; its result comes after its item `separate`."""
-    text = "".join(each.text for each in field[separate:] if each.kind is Kind.TEXT)
+    text = "".join(each.text for each in field[separate:] if each.kind in (Kind.TEXT, Kind.KEPT))
     return replace(
         field[0],
         kind=Kind.KEPT if text.strip() else Kind.MARK,
@@ -179,7 +180,7 @@ def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence
     hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in words}
     if hyphened:
         runs = [(formatting, _with_usual_hyphens(piece)) for formatting, piece in runs]
-    return Sentence(FormattedText(runs, _is_raised), w, before, after, frozenset(hyphened))
+    return Sentence(FormattedText(runs, is_raised), w, before, after, frozenset(hyphened))
 
 
 def _with_usual_hyphens(piece: Piece) -> Piece:
@@ -197,7 +198,7 @@ def joined(items: Sequence[Item]) -> list[Item]:
         item = _joined([each for _, each in group])
         before = every[-1] if every else item
         is_text = {before.kind, item.kind} == {Kind.TEXT}
-        if is_text and _is_raised(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
+        if is_text and is_raised(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
             item = replace(item, properties=before.properties)
         every.append(item)
     return every
@@ -228,7 +229,8 @@ def run_of(w: str, properties: str, text: str) -> str:
     )
 
 
-def _is_raised(properties: str) -> bool:
+def is_raised(properties: str) -> bool:
+    """Return whether properties of a run raise or lower it."""
     return _RAISED.search(properties) is not None
 
 
@@ -239,10 +241,10 @@ def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
         assert item.kind is not None
         if item.kind is Kind.TEXT:
             formatting = item.properties if item.text.strip() else current
-            current = current if _is_raised(item.properties) else formatting
+            current = current if is_raised(item.properties) else formatting
             yield formatting, Piece(item.kind, text=item.text)
             continue
-        if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+        if item.is_code or item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
             current = None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
         yield current, Piece(item.kind, raw, item.text)

@@ -8,6 +8,7 @@ has made of the tags.
 
 import enum
 import html
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,13 +39,15 @@ _TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img
 class Piece(NamedTuple):
     """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text.
 
-    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word.
+    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word. What is
+    `KEPT` as it `is_code` is no field.
     """
 
     kind: Kind
     raw: str = ""
     text: str = ""
     is_raised: bool = False
+    is_code: bool = False
 
 
 class AnyPiece(Protocol):
@@ -55,6 +58,9 @@ class AnyPiece(Protocol):
 
     @property
     def text(self) -> str: ...
+
+    @property
+    def is_code(self) -> bool: ...
 
 
 class InlineText:
@@ -192,6 +198,19 @@ class FormattedText:
         yield from [Piece(Kind.CLOSE)] * (current != self._base)
 
 
+def has_code(pieces: Iterable[AnyPiece]) -> bool:
+    """Return whether there is code with words in it."""
+    return any(piece.is_code and has_words(piece.text) for piece in pieces)
+
+
+def code(text: str, write: Callable[[str], str]) -> Iterator[Piece]:
+    """Yield code, which `write` writes, and the white space around it, which may be that between words, as text."""
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    for part, is_code in ((text[:start], False), (text[start:end], True), (text[max(start, end) :], False)):
+        if part:
+            yield Piece(Kind.KEPT if is_code else Kind.TEXT, write(part), part, is_code=is_code)
+
+
 def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
     """Return the pieces before, of and after the text: markup and white space around a text never move."""
     pieces = list(_paired(every))
@@ -253,18 +272,19 @@ def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
 
 
 def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces, with neighbouring texts joined, and tags without a partner as marks."""
-    every = list(pieces)
+    """Yield the pieces, with neighbouring texts as one, and neighbouring code, and tags without a partner as marks."""
+    every = [piece for piece in pieces if piece.kind is not Kind.TEXT or piece.text]
     partners = partners_of(every)
-    text: list[str] = []
-    for index, piece in enumerate(every):
-        if piece.kind is Kind.TEXT:
-            text.append(piece.text)
-            continue
-        if any(text):
-            yield Piece(Kind.TEXT, text="".join(text))
-        text = []
-        is_single = piece.kind in (Kind.OPEN, Kind.CLOSE) and index not in partners
+
+    def joins(index: int) -> Kind | int:
+        return every[index].kind if every[index].kind is Kind.TEXT or every[index].is_code else index
+
+    for _, group in itertools.groupby(range(len(every)), joins):
+        start, *more = group
+        piece = every[start]
+        if more:
+            joined = [every[index] for index in (start, *more)]
+            raw, text = ("".join(each) for each in zip(*((each.raw, each.text) for each in joined), strict=True))
+            piece = piece._replace(raw=raw, text=text)
+        is_single = piece.kind in (Kind.OPEN, Kind.CLOSE) and start not in partners
         yield Piece(Kind.ORDERED, piece.raw) if is_single else piece
-    if any(text):
-        yield Piece(Kind.TEXT, text="".join(text))

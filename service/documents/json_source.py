@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced
+from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.keyed_values import KeyedValues
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, value_slots
+from service.documents.values import EscapeStyle
 from service.text.languages import canonical
 
 _TOKEN = re.compile(
@@ -55,25 +56,24 @@ _BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_
 
 
 class _String(NamedTuple):
-    """A value: its position, with quotes, its key, and how deep it is; `root_key` is that of the root it is under."""
+    """A value: its position, with quotes, the keys that lead to it, and how deep it is."""
 
     start: int
     end: int
     value: str
-    key: str
-    root_key: str
+    path: tuple[str, ...]
     depth: int
     is_left: bool
 
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that is being read; strings in it are those of `key`."""
+    """An object or array that is being read; the keys in `path` lead to it, those in `names` to what is read of it."""
 
     is_object: bool
-    key: str
+    path: tuple[str, ...]
+    names: tuple[str, ...]
     is_left: bool
-    root_key: str
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class _Reader:
             position = match.end()
             kind = match.lastgroup or ""
             start = match.start(kind)
-            inner = path[-1] if path else _Open(is_object=False, key="", is_left=False, root_key="")
+            inner = path[-1] if path else _Open(is_object=False, path=(), names=(), is_left=False)
             if kind == "string" and expected in (_Expected.KEY, _Expected.KEY_OR_END):
                 self._name(path, json.loads(match["string"]))
                 expected = _Expected.COLON
@@ -104,15 +104,15 @@ class _Reader:
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
             elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
                 if len(path) == 1:
-                    self.entries[inner.root_key] = set() if match["open"] == "{" else None
+                    self.entries["".join(inner.names)] = set() if match["open"] == "{" else None
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
                 if kind == "string":
                     value = json.loads(match["string"])
-                    yield _String(start, position, value, inner.key, inner.root_key, len(path), inner.is_left)
+                    yield _String(start, position, value, inner.names, len(path), inner.is_left)
                 elif kind == "open":
                     if len(path) == MAX_DEPTH:
                         raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", self.lines.place(start))
-                    path.append(_Open(match["open"] == "{", inner.key, inner.is_left, inner.root_key))
+                    path.append(_Open(match["open"] == "{", inner.names, inner.names, inner.is_left))
                     expected = _Expected.KEY_OR_END if path[-1].is_object else _Expected.VALUE_OR_END
             else:
                 raise self._error(start, expected)
@@ -121,11 +121,9 @@ class _Reader:
 
     def _name(self, path: list[_Open], key: str) -> None:
         inner = path[-1]
-        inner.key = key
+        inner.names = (*inner.path, key)
         inner.is_left = key.startswith(("@", "$")) or (len(path) > 1 and path[-2].is_left)
-        if len(path) == 1:
-            inner.root_key = key
-        elif len(path) == 2 and (keys := self.entries[inner.root_key]) is not None:
+        if len(path) == 2 and (keys := self.entries["".join(inner.path)]) is not None:
             keys.add(key)
 
     def _error(self, position: int, expected: _Expected) -> DocumentError:
@@ -140,22 +138,22 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     strings = list(reader.strings())
     texts = _texts_of_entries(reader.entries)
     write = functools.partial(_literal, EscapeStyle(source, "<>&'="), "\\/" in source)
+    values = KeyedValues(options)
     slots: list[Slot] = []
     edits: list[Edit] = []
     num_left = 0
     for each in strings:
-        if each.key == _LOCALE and each.depth == 1 and options.target:
+        if each.path == (_LOCALE,) and each.depth == 1 and options.target:
             locale = canonical(options.target).replace("-", "_")
             edits.append(Edit(each.start, each.end, write(locale)))
         if each.is_left:
             continue
-        found = list(value_slots(each.start, each.end, each.value, lines.place(each.start), write))
-        if texts is not None and (each.depth != 2 or each.key not in texts):
-            num_left += len(found)
+        if texts is not None and (each.depth != 2 or "".join(each.path[-1:]) not in texts):
+            num_left += has_words(each.value)
         else:
-            slots += found
+            slots += values.slots(each.path, each.start, each.end, each.value, lines.place(each.start), write)
     notes = [f"{num_left} descriptions of texts for translators were left as they are."] if num_left else []
-    return Spliced(source, slots, encode, notes, edits)
+    return Spliced(source, slots, encode, [*notes, *values.notes], edits)
 
 
 def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str] | None:

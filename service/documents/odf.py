@@ -2,19 +2,25 @@
 
 A paragraph or heading is a text, wherever it is: in tables, lists, boxes, notes, headers, speaker's notes. Spans and
 links follow their words; fields stay as they are, notes and pictures keep their places. Left as they are: comments,
-deleted text, cells that are computed or no text, names, and descriptions of pictures.
+deleted text, code, which styles and fonts tell, cells that are computed or no text, names, and descriptions of
+pictures.
 """
 
 import bisect
+import collections
 import functools
+import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from service.documents.archive import Archive, package, xml_part
-from service.documents.document import Document, DocumentOptions, Slot
+from service.documents.archive import Archive, Part, package, xml_part
+from service.documents.code_styles import CodeStyles, Style, note_on_code
+from service.documents.document import Document, DocumentOptions, Edit, Slot
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
-from service.documents.xml_source import Element, XmlSource, as_raw
+from service.documents.formulas import NamedTexts
+from service.documents.inline import InlineText, Kind, Piece, code, has_code
+from service.documents.xml_source import Element, XmlSource, as_raw, from_raw
 
 MAX_NESTED = 8  # paragraphs within paragraphs
 _MANIFEST = "META-INF/manifest.xml"
@@ -22,57 +28,110 @@ _PARTS = ("content.xml", "styles.xml")
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
 _PAIRS = ("span", "a", "meta")
 _BREAKS = ("tab", "line-break")
+_FAMILIES = {"span": "text", "a": "text", "p": "paragraph", "h": "paragraph"}  # of styles
+_SHAPES = {"draw:style-name": "graphic", "presentation:style-name": "presentation"}
+_DEFAULTS = ("paragraph Standard", "paragraph ")  # the styles of text without one
 _ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
+# What names texts of cells: formulas and conditions, the columns of pivot tables, and values of filters.
+_NAMING = re.compile(r"""\s(?:table|calcext):(?:formula|condition|source-field-name|value)=("[^"]*"|'[^']*')""")
+_STRING_VALUE = re.compile(r"""\soffice:string-value=(?:"[^"]*"|'[^']*')""")
 _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
 # Properties of a span in which words that look the same may differ.
 _INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?")
 
 
-class _Part:
-    def __init__(self, source: XmlSource) -> None:
+class _Reader:
+    def __init__(self, source: XmlSource, styles: Mapping[str, Style], *, by_font: bool) -> None:
+        """Take the styles of the whole document by family and name."""
         self._source = source
         self._prefixes: dict[str, str] = {}  # with their colons
         self._invisible: set[str] = set()  # names of styles
+        self.styles = dict(styles)
+        self._fonts: dict[str, str] = {}
+        default = next((styles[key].font for key in _DEFAULTS if key in styles and styles[key].font is not None), None)
+        self.named = NamedTexts()
+        for value in _NAMING.findall(source.raw):
+            text = html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
+            self.named.add(text)
+            self.named.add_formula(text)
+        self._code = CodeStyles(self.styles, default, by_font=by_font)
         self.has_comments = False
+        self.num_left = 0  # paragraphs of code
 
     def slots(self) -> Iterator[Slot]:
         left: tuple[str, ...] = ()
         for element in self._source.elements(self._wanted):
-            if element.name == self._name("style", "style"):
-                self._note_invisible_style(element)
+            if element.name.startswith(self._prefixes["style"]):
+                self._note_style(element)
                 continue
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
                 self.has_comments |= any(each.name == left[1] for each in element.ancestors)
-            elif not self._is_computed(element.parent):
-                yield from self._of_paragraph(element)
+            elif not self._is_kept(element):
+                yield from (self._with_value(slot, element.parent) for slot in self._of_paragraph(element))
 
     def _wanted(self, root: Element) -> tuple[str, ...]:
         found = {value: key for key, value in root.attributes.items() if key.startswith("xmlns:")}
         for name in ("text", "style", "office", "table"):
             key = found.get(_NAMESPACE.format(name), f"xmlns:{name}")
             self._prefixes[name] = key.removeprefix("xmlns:") + ":"
-        return (self._name("text", "p"), self._name("text", "h"), self._name("style", "style"))
+        styles = (self._name("style", each) for each in ("font-face", "default-style", "style"))
+        return (self._name("text", "p"), self._name("text", "h"), *styles)
 
     def _name(self, prefix: str, name: str) -> str:
         return self._prefixes[prefix] + name
 
-    def _note_invisible_style(self, style: Element) -> None:
-        """Note a style of spans that changes nothing one sees: word processors write them for every revision."""
+    def _note_style(self, style: Element) -> None:
+        """Note a style or a font, and whether a style of spans changes nothing one sees, as one for each revision."""
+        own = style.local
+        name = own.get("name", "")
+        if "font-family" in own:
+            self._fonts[name] = own["font-family"]
+            return
+        fonts = [each.local for each in style.elements if each.name == self._name("style", "text-properties")]
+        font = next((each.get("font-name", each.get("font-family")) for each in fonts), None)
+        parent = f"{own.get('family')} {own.get('parent-style-name', '')}"
+        shown = own.get("display-name", name.replace("_20_", " "))
+        self.styles[f"{own.get('family')} {name}"] = Style(shown, parent, self._fonts.get(font or "", font))
         found = {self._name("style", each): each for each in ("family", "parent-style-name")}
         known = {found[key]: value for key, value in style.attributes.items() if key in found}
         if known != {"family": "text"}:
             return
         if all(_INVISIBLE.fullmatch(key) for each in style.elements for key in each.attributes):
-            self._invisible.add(style.attributes.get(self._name("style", "name"), ""))
+            self._invisible.add(name)
 
-    def _is_computed(self, cell: Element | None) -> bool:
-        """Return whether a paragraph's parent is a cell of a table that shows a number or the result of a formula."""
+    def _is_code(self, element: Element) -> bool:
+        return self._code.is_code(None, list(self._styles_around(element)))
+
+    def _styles_around(self, element: Element) -> Iterator[str]:
+        """Yield the styles of a span, of those around it, of their paragraph, and of the shape that this is in."""
+        is_in_paragraph = True
+        for each in element.ancestors:
+            family = _FAMILIES.get(each.name.removeprefix(self._prefixes["text"]))
+            if family and is_in_paragraph:
+                yield f"{family} {each.attributes.get(self._name('text', 'style-name'), '')}"
+                is_in_paragraph = family != "paragraph"
+            elif family:
+                return
+            for name, family in _SHAPES.items():
+                if name in each.attributes:
+                    yield f"{family} {each.attributes[name]}"
+
+    def _is_kept(self, paragraph: Element) -> bool:
+        """Return whether it is in a cell that shows a number or a formula's result, or whose text formulas name."""
+        cell = paragraph.parent
         if cell is None or not cell.name.startswith(self._prefixes["table"]):
             return False
         kind = cell.attributes.get(self._name("office", "value-type"), "string")
-        return kind != "string" or self._name("table", "formula") in cell.attributes
+        is_computed = kind != "string" or self._name("table", "formula") in cell.attributes
+        return is_computed or self.named.has(paragraph.text())
+
+    def _with_value(self, slot: Slot, cell: Element | None) -> Slot:
+        """Return a slot in a cell whose text is an attribute, too, which programs show: it is left out then."""
+        has_value = cell is not None and "office:string-value" in cell.attributes
+        found = _STRING_VALUE.search(self._source.raw, cell.start, cell.inner) if cell and has_value else None
+        return replace(slot, mark=lambda *_: [Edit(*found.span(), "")]) if found else slot
 
     def _of_paragraph(self, paragraph: Element, depth: int = 0) -> Iterator[Slot]:
         if depth > MAX_NESTED:
@@ -82,6 +141,7 @@ class _Part:
         pieces = list(self._inline(paragraph, inner, depth))
         inline = InlineText(_with_borders(pieces))
         if not inline.has_words:
+            self.num_left += has_code(pieces)
             yield from inner
             return
         document_text = inline.document_text(self._source.place(paragraph.start))
@@ -91,15 +151,18 @@ class _Part:
     def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
         """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""
         raw = self._source.raw
+        is_code = self._is_code(element)
         for child in element.children:
             if isinstance(child, str):
-                yield Piece(Kind.TEXT, text=child)
+                yield from code(child, as_raw) if is_code else [Piece(Kind.TEXT, text=child)]
                 continue
             name = child.name.removeprefix(self._prefixes["text"])
             whole = raw[child.start : child.end]
             content = child.first(self._name("text", "ruby-base")) if name == "ruby" else child
             if name in _PAIRS and child.attributes.get(self._name("text", "style-name")) in self._invisible:
                 yield from self._inline(child, inner, depth)
+            elif name in _PAIRS and self._is_whole_code(child):
+                yield Piece(Kind.KEPT, whole, child.text(), is_code=True)
             elif content is not None and (name in _PAIRS or name == "ruby") and child.inner < child.end:
                 yield Piece(Kind.OPEN, raw[child.start : content.inner])
                 yield from self._inline(content, inner, depth)
@@ -116,6 +179,11 @@ class _Part:
                 yield Piece(Kind.KEPT, whole, child.text())
             else:
                 yield Piece(Kind.MARK, whole)
+
+    def _is_whole_code(self, span: Element) -> bool:
+        """Return whether all of a span is code without white space around it, and has no paragraphs in it."""
+        text = span.text()
+        return text != "" and text == text.strip() and self._is_code(span) and not any(self._paragraphs(span))
 
     def _paragraphs(self, element: Element) -> Iterator[Element]:
         """Yield the outermost paragraphs in an element; none of a comment."""
@@ -134,16 +202,29 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     archive = Archive(data, "an OpenDocument file", "an OpenDocument file")
     if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
         raise DocumentError("it is encrypted; save it without a password.", _MANIFEST)
-    readers: list[_Part] = []
+    readers, parts = _parts(archive, by_font=True)
+    if readers[0].num_left and not parts[0].slots:  # a document of nothing but code is one that was typewritten
+        readers, parts = _parts(archive, by_font=False)
+    notes = [*readers[0].named.notes, *note_on_code(sum(reader.num_left for reader in readers))]
+    if any(reader.has_comments for reader in readers):
+        notes.append("Comments were left as they are.")
+    return package(archive, parts, notes)
+
+
+def _parts(archive: Archive, *, by_font: bool) -> tuple[list[_Reader], list[Part]]:
+    names = [name for name in _PARTS if name in archive.names or name == _PARTS[0]]
+    styles: dict[str, Style] = {}
+    for name in names[1:]:  # those of the second file are used in the first one, too
+        common = _Reader(XmlSource(archive.read(name), name), {}, by_font=by_font)
+        collections.deque(common.slots(), maxlen=0)
+        styles = common.styles
+    readers: list[_Reader] = []
 
     def slots(source: XmlSource) -> Iterator[Slot]:
-        readers.append(_Part(source))
+        readers.append(_Reader(source, styles, by_font=by_font))
         return readers[-1].slots()
 
-    names = [name for name in _PARTS if name in archive.names or name == _PARTS[0]]
-    parts = [xml_part(archive, name, slots) for name in names]
-    has_comments = any(reader.has_comments for reader in readers)
-    return package(archive, parts, ["Comments were left as they are."] if has_comments else [])
+    return readers, [xml_part(archive, name, slots) for name in names]
 
 
 def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:

@@ -25,6 +25,8 @@ class DocumentOption:
         return self.kind()
 
 
+_OF_KEYS = ("json", "arb", "yaml", "properties", "strings", "resx")
+
 DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
     {
         "columns": DocumentOption(
@@ -72,6 +74,22 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "Of HTML: also what attributes show, such as alt and title; lang becomes the target.",
             ("html",),
         ),
+        "keys": DocumentOption(
+            "keys",
+            "--key",
+            list,
+            "Of strings of programs: keys whose values are translated even if they look like code; may be repeated.",
+            _OF_KEYS,
+            "GLOB",
+        ),
+        "skip_keys": DocumentOption(
+            "skip_keys",
+            "--skip-key",
+            list,
+            "Of strings of programs: keys whose values stay as they are, such as meta.*; may be repeated.",
+            _OF_KEYS,
+            "GLOB",
+        ),
     }
 )
 
@@ -85,8 +103,7 @@ def is_for(option: str, file_name: str) -> bool:
 def document_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `DocumentOptions` for options by the names of the table; others in `given` are left out."""
     fields = {option.attribute: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
-    if "columns" in fields:
-        fields["columns"] = tuple(fields["columns"])
+    fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     if "front_matter" in fields:
         fields["front_matter"] = tuple(key.strip() for key in fields["front_matter"].split(",") if key.strip())
     return fields

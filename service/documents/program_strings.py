@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from service.documents.accelerators import with_accelerator, without_accelerator
+from service.documents.accelerators import SIGNS, with_accelerator, without_accelerator
 from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece, with_raised
 from service.documents.layout import laid_out
@@ -18,12 +18,15 @@ _RAISED = re.compile(r"(?:^|[\"':_-])(?:su[bp](?:erscript|script)?)\b|(?:<|&lt;)
 class ProgramString:
     """A string to translate, of which `write` makes what a file has for a text."""
 
-    def __init__(self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str, signs: str = SIGNS
+    ) -> None:
+        """Take the pieces, how arguments are written, and the signs of accelerators."""
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []
         parts = (part for piece in pieces for part in self._parts(piece))
-        every, self._accelerator = without_accelerator(with_raised(parts, _is_raised))
+        every, self._accelerator = without_accelerator(with_raised(parts, _is_raised), signs)
         self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]

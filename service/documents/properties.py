@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.keyed_values import KeyedValues
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, joined, value_slots
+from service.documents.values import EscapeStyle, joined
 
 _CONTINUED = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _SPACE = rf"(?:[ \t\f]|{_CONTINUED})*+"
@@ -29,17 +30,19 @@ _SIGN = re.compile(r"\\([=:#!'\"])")
 _MESSAGE = re.compile(r"\{\d")
 
 
-def read(data: bytes, _: DocumentOptions) -> Document:
+def read(data: bytes, options: DocumentOptions) -> Document:
     """Read properties."""
     first = "\x80" if data.isascii() else ""
     try:
         source, encode = decoded(data)
     except DocumentError:
         source, encode, first = data.decode("latin-1"), lambda text: text.encode("latin-1"), "\u0100"
-    return Spliced(source, _slots(source, EscapeStyle(source, first=first)), encode)
+    values = KeyedValues(options)
+    slots = list(_slots(source, EscapeStyle(source, first=first), values))
+    return Spliced(source, slots, encode, values.notes)
 
 
-def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
+def _slots(source: str, style: EscapeStyle, values: KeyedValues) -> Iterator[Slot]:
     lines = Lines(source)
     signs = frozenset(_SIGN.findall(source))
     position = 0
@@ -48,15 +51,16 @@ def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
         assert line is not None  # anything is a line
         if line["value"]:
             place = lines.place(line.start("value"))
-            value = _value(line["value"], place)
+            value = _unescaped(line["value"], place)
             is_message = _MESSAGE.search(value) is not None and "'" not in value.replace("''", "")
             value = value.replace("''", "'") if is_message else value
             write = functools.partial(_written, style, signs, is_message)
-            yield from value_slots(line.start("value"), line.end("value"), value, place, write)
+            key = (_unescaped(line["key"], place),)
+            yield from values.slots(key, line.start("value"), line.end("value"), value, place, write)
         position = max(line.end(), position + 1)
 
 
-def _value(written: str, place: str) -> str:
+def _unescaped(written: str, place: str) -> str:
     def unescape(match: re.Match[str]) -> str:
         if match[2] == "u":
             raise DocumentError(r"an escape \u has no four hexadecimal digits.", place)

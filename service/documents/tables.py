@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
+from service.documents.document import Document, DocumentOptions, DocumentText, Edit, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
@@ -25,6 +25,11 @@ _USUAL_NAMES = frozenset(
 )
 SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
 _SPACES = re.compile(" *+")
+# What spreadsheets compute: =SUM(A1:A9), =$A$1&"x", ='A sheet'!B2, =-2*(3+A1), ="a"&B1
+_FORMULA = re.compile(
+    r"=[-+@({]{0,9}(?:[^\W\d][\w.]{0,60}\(|(?:'[^'\r\n]{1,60}'|\w{1,60})!|\""
+    r"|(?:\$?[A-Z]{1,3}\$?\d{1,7}|\d[\d.,]{0,20})[ ]?(?:[-+*/^&=<>:,;)%]|\Z))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +199,21 @@ def _document(
     else:
         names = [f"{number}" for number in range(1, len(names) + 1)]
     short: list[int] = []
-    found = list(_slots(source, chain(sample, records), indices, names, write, short))
-    notes = []
-    if short:
-        lines = ", ".join(map(str, short[:_MAX_NAMES])) + (" and others" if len(short) > _MAX_NAMES else "")
-        notes = [f"{len(short)} records are too short for the asked columns, and left as they are: lines {lines}."]
-    return Spliced(source, found, encode, notes)
+    formulas: list[tuple[int, Edit]] = []
+    found = list(_slots(source, chain(sample, records), indices, names, write, short, formulas))
+    notes = [
+        f"{len(lines)} {what}, and left as they are: lines {_numbers(lines)}."
+        for lines, what in (
+            (short, "records are too short for the asked columns"),
+            ([line for line, _ in formulas], "cells are formulas"),
+        )
+        if lines
+    ]
+    return Spliced(source, found, encode, notes, [edit for _, edit in formulas])
+
+
+def _numbers(lines: Sequence[int]) -> str:
+    return ", ".join(map(str, lines[:_MAX_NAMES])) + (" and others" if len(lines) > _MAX_NAMES else "")
 
 
 def _slots(
@@ -209,14 +223,21 @@ def _slots(
     names: Sequence[str],
     write: Callable[[str, bool, str], str],
     short: list[int],
+    formulas: list[tuple[int, Edit]],
 ) -> Iterator[Slot]:
-    """Yield the texts of the columns; the lines of records that lack one of them go to `short`."""
+    """Yield the texts of the columns; the lines of records that lack one of them go to `short`.
+
+    Lines of `formulas` go there, each with how it is written: in quotes if it has some, as RFC 4180 wants.
+    """
     for record in records:
         if indices[-1] >= len(record.cells):
             short.append(record.line)
         for index in indices:
             if index < len(record.cells) and has_words(text := record.cells[index].text(source)):
                 cell = record.cells[index]
+                if _FORMULA.match(text):
+                    formulas.append((record.line, Edit(cell.start, cell.end, write(text, cell.is_quoted, text))))
+                    continue
                 place = f"line {record.line}, column {_repr(names[index])}"
                 sep_line = DocumentText(text, MimeType.TEXT, place)
                 yield Slot(cell.start, cell.end, sep_line, functools.partial(write, text, cell.is_quoted))

@@ -52,6 +52,11 @@ class Element:
             yield element
             element = element.parent
 
+    @property
+    def local(self) -> dict[str, str]:
+        """Return the attributes by their names without prefixes."""
+        return {key.rpartition(":")[2]: value for key, value in self.attributes.items()}
+
     def inherited(self, name: str) -> str:
         """Return the value of an attribute, of the innermost element that has it; empty if none has."""
         return next((value for each in self.ancestors if (value := each.attributes.get(name))), "")

@@ -2,7 +2,8 @@ r"""Strings of programs in XML: Android's resources, and .NET's `.resx`.
 
 Android's (https://developer.android.com/guide/topics/resources/string-resource): `string`, and the items of `plurals`
 and `string-array`, with their markup, also as CDATA or written with `&lt;`. What is in `xliff:g`, references such as
-`@string/name`, and what is `translatable="false"` stay. Escapes, such as `\'`, are written where they are needed.
+`@string/name`, and what is `translatable="false"` stay. Escapes, such as `\'`, are written where they are needed, and
+those of spaces that would be dropped without them in strings that have such ones.
 """
 
 import functools
@@ -10,11 +11,13 @@ import html
 import re
 from collections.abc import Iterator
 
+from service.documents.accelerators import SIGNS
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.values import EscapeStyle, has_half, joined, value_slots
+from service.documents.keyed_values import KeyedValues
+from service.documents.values import EscapeStyle, has_half, joined
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
@@ -32,6 +35,7 @@ _ESCAPE = re.compile(r"""\\u([0-9A-Fa-f]{4})|\\(.)|"|[ \t\r\n]+""", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t"}
 _WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\t": "\\t"})
 _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_SPACE = r"\u0020"
 _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
@@ -65,7 +69,7 @@ def read_android(data: bytes, options: DocumentOptions) -> Document:
     return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
 
 
-def read_resx(data: bytes, _: DocumentOptions) -> Document:
+def read_resx(data: bytes, options: DocumentOptions) -> Document:
     """Read .NET's resources in UTF-8 or UTF-16: the values that are strings."""
     text, encode = decoded(data)
     source = XmlSource(text.encode())
@@ -75,14 +79,16 @@ def read_resx(data: bytes, _: DocumentOptions) -> Document:
         return ("data",)
 
     slots: list[Slot] = []
+    values = KeyedValues(options, signs=SIGNS)  # an underscore is WPF's
     for entry in source.elements(wanted):
         value = entry.first("value")
         is_text = not {"type", "mimetype"} & entry.attributes.keys()
-        if value is None or not is_text or entry.attributes.get("name", "").startswith(">>"):
+        name = entry.attributes.get("name", "")
+        if value is None or not is_text or name.startswith(">>"):
             continue
         write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
-        slots += value_slots(value.inner, value.outer, value.text(), source.place(value.inner), write)
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
+        slots += values.slots((name,), value.inner, value.outer, value.text(), source.place(value.inner), write)
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), values.notes)
 
 
 def _with_crlf(text: str) -> str:
@@ -120,7 +126,8 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
     if not inline.has_words or has_half(inline.text):
         return None
     document_text = inline.document_text(source.place(start))
-    return Slot(start, start + len(content), document_text, functools.partial(_written, inline, style, is_data))
+    write = functools.partial(_written, inline, style, is_data, _SPACE in content)
+    return Slot(start, start + len(content), document_text, write)
 
 
 def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:
@@ -177,13 +184,25 @@ def _unescaped(raw: str, *, is_quoted: bool, is_data: bool) -> str:
     return joined(_ESCAPE.sub(unescape, text))
 
 
-def _written(inline: InlineText, style: EscapeStyle, is_data: bool, translation: str) -> str:
+def _written(inline: InlineText, style: EscapeStyle, is_data: bool, keeps_spaces: bool, translation: str) -> str:
     output: list[str] = []
-    for piece in inline.pieces(translation):
+    pieces = inline.pieces(translation)
+    texts = [number for number, piece in enumerate(pieces) if piece.kind is Kind.TEXT and piece.text]
+    for number, piece in enumerate(pieces):
         if piece.kind is Kind.TEXT:
             text = style(piece.text.translate(_WRITTEN))
+            if keeps_spaces:
+                text = _with_spaces(text, is_first=[number] == texts[:1], is_last=[number] == texts[-1:])
             raw = text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)
             output.append("\\" * (not output and raw.startswith(("@", "?"))) + raw)
         else:
             output.append(piece.raw)
     return "".join(output)
+
+
+def _with_spaces(text: str, *, is_first: bool, is_last: bool) -> str:
+    """Return a text with escapes for spaces at the ends of a string and behind another one."""
+    inner = text.lstrip(" ") if is_first else text
+    before, text = _SPACE * (len(text) - len(inner)), inner
+    inner = text.rstrip(" ") if is_last else text
+    return before + inner.replace("  ", f" {_SPACE}") + _SPACE * (len(text) - len(inner))

@@ -18,8 +18,9 @@ import yaml
 from service.documents.document import Document, DocumentOptions, Edit, MimeType, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.keyed_values import KeyedValues
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, as_escape, value_slots
+from service.documents.values import EscapeStyle, as_escape
 from service.text.languages import canonical, is_language
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
@@ -101,8 +102,9 @@ def write_double(style: Callable[[str], str], text: str) -> str:
 class _Reader:
     """Reads a document; positions are those of its text."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, values: KeyedValues) -> None:
         self._source = source
+        self._values = values
         self._lines = Lines(source)
         self._style = EscapeStyle(source)
         self._events: Iterator[Any] = iter(())
@@ -173,7 +175,7 @@ class _Reader:
             write = functools.partial(write_plain, self._style, is_flow)
         is_html = bool(names) and (names[-1] == "html" or names[-1].endswith("_html"))
         kind = MimeType.HTML if is_html else MimeType.TEXT
-        yield from value_slots(start, end, value, self._lines.place(start), write, kind)
+        yield from self._values.slots(names, start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
         """Return where a node begins, behind its anchor and its tag."""
@@ -212,10 +214,11 @@ def _indentation(text: str) -> int:
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read YAML in UTF-8, or in UTF-16 with a byte order mark; a root that names the language gets `options.target`."""
     source, encode = decoded(data)
-    reader = _Reader(source)
+    values = KeyedValues(options)
+    reader = _Reader(source, values)
     slots = list(reader.slots())
     edits: list[Edit] = []
-    notes: list[str] = []
+    notes = values.notes
     if len(reader.roots) == 1 and reader.has_nested_keys and options.target and slots:
         start, end = reader.roots[0]
         written = source[start:end]

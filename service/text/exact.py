@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from service.domain.checkpoint import checkpoint
 from service.text.numbers import Languages, localized
+from service.text.placeholders.kinds import KEYS, MODIFIERS
 from service.text.spans import Span
 
 _WINDOW = 2_048  # searched at once, which holds the interpreter for that time
@@ -26,15 +27,45 @@ _FILES = (
 _LETTERS = r"0-9A-Za-z_\u00c0-\u0dff\u10a0-\u10ff\u1e00-\u1fff"
 _PART = r"[\w.+@~-]{1,100}"  # of a path
 _FOLDER = rf"{_PART}(?: {_PART}){{0,3}}"
+# Of a clause: a mark, such as (a) or (iii), and what may be before the marks. Spaces are before two marks or more.
+_MARK = r"(?:\((?:\d{1,3}[A-Za-z]?|[a-z]{1,2}|[A-Z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6})\))"
+_CLAUSE = (
+    rf"(?:\d{{1,4}}[A-Za-z]?(?:[.-]\d{{1,4}}[A-Za-z]?){{0,5}}(?=\(|[ ]{_MARK}[ ]?\()"
+    rf"|[IVXL]{{1,6}}(?=\(\d|{_MARK}\()|(?={_MARK}\())"
+)
+
+# A name with "&" between spaces is one only if no words are likely: "R & D", not "Save & Close".
+_CAPITALIZED = r"[A-Z0-9À-ÖØ-Þ][\w]{0,40}+"
+_FIRM = rf"(?P<name>{_CAPITALIZED}) & (?:(?P=name)|Sons|Co|Company|Cie|Partners|Brothers|Associates)"
+
+# Calls: "open(path, 'r')" is one, "file(s)" and "Rome(Italy)" are words. A space in one is beside a sign.
+_STRING = "(?:\"[^\"\n\r]{0,100}+\"|'[^'\n\r]{0,100}+'|“[^”\n\r]{0,100}+”|‘[^’\n\r]{0,100}+’)"
+_ARGUMENT = rf"(?:{_STRING}|[^\s()\"'“‘]|(?<=[,;:=+*/<>|&-])[ ]|[ ](?=[=+*/<>|&-]))"
+_ARGUMENTS = rf"\((?:{_ARGUMENT}|\({_ARGUMENT}{{0,60}}+\)){{0,100}}+\)"
+_NAME = r"[A-Za-z_][\w]{0,60}+(?:\.[A-Za-z_][\w]{0,60}+){0,8}+"
+# What of code the parentheses behind a word must have: none, strings or signs, variables, another call, numbers.
+_OF_CODE = r"(?=\((?:\)|[^()\n\r]{0,100}[\"'“‘=_{\[]|[a-z](?:, ?[a-z]){1,5}\)|[xyz]\)|[\w.]{1,60}\())"
+_WITH_NUMBER = r"(?:[a-z][\w]{0,60}+|[A-Z][A-Z0-9.]{0,30}+)(?=\([^()\n\r]{0,100}\d)"
+_CALL = (
+    rf"(?=[\w.]{{1,100}}[(\[])(?:(?:{_NAME}{_OF_CODE}|{_WITH_NUMBER}){_ARGUMENTS}(?:\.[\w]{{1,60}}+(?:{_ARGUMENTS})?){{0,8}}"
+    rf"|{_NAME}(?:\[(?:0|-1|{_STRING})\]){{1,4}})"  # args[0]; others may be notes
+)
+
+# Keys that are held together: what holds, how, and with what.
+_HELD = rf"(?:(?:{MODIFIERS})(?:[+-]|[ ][+][ ]|/(?=(?:{MODIFIERS})[+-]))|[⌘⌥⇧⌃][+-]?)"
+_KEY = rf"(?:(?:{KEYS}|[0-9a-z]|(?<=[+ ])(?:{MODIFIERS}))(?![\w]|-[\w])|(?<=[+])(?:[^\s\w]|[\w]{{2,12}}))"
 
 # Emoji and signs like them (but no arrows), which belong to the number directly behind them.
-_MARKS = "\u2300-\u23ff\u2600-\u2767\u2b50-\u2bff\U0001f000-\U0001faff"
-_MARK = f"[{_MARKS}]\ufe0f?[ ]?"
+_EMOJIS = "\u231a\u231b\u23e9-\u23fa\u2600-\u2767\u2b50-\u2bff\U0001f000-\U0001faff"
+_EMOJI = f"[{_EMOJIS}]\ufe0f?[ ]?"
 _CIRCLED = "①-⓿❶-➓㉈-㉟㊱-㊿"  # numbers that a tokenizer takes for others
 
 # In order of precedence: of several at the same position, the longest come first. All repetitions are bounded, so that
 # any text takes linear time. "\w" stands for `_LETTERS`, of which none precedes or follows a match.
 _KINDS = (
+    rf"(?=[A-Za-z ]{{2,9}}[+/-]|[⌘⌥⇧⌃])(?i:{_HELD}{{1,4}}{_KEY})",  # Ctrl+Shift+P, Alt-F4, ⌘S
+    rf"{_CAPITALIZED}(?:&(?:amp;)?{_CAPITALIZED}){{1,5}}(?!&)|[A-Z]{{1,2}} & [A-Z]{{1,2}}|{_FIRM}",  # AT&T, Q&A
+    rf"{_CLAUSE}(?:[ ]?{_MARK}){{1,8}}(?:[-–]{_MARK})?",  # 4.2(a)(iii), 6 (1) (f), II(3), (a)(i)
     # Addresses of machines and checksums
     r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}",  # UUID (RFC 9562)
     r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}",  # MAC
@@ -57,20 +88,22 @@ _KINDS = (
     r"\d[\d.,]{0,20}(?:[ ]?[x×·*][ ]?10)?(?:\^[+-]?\d{1,4}|[⁺⁻]?[²³¹⁰⁴-⁹]{1,4})",  # 10^6
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
     r"(?=[A-Za-z()]{1,12}[₀-₉])[A-Z](?:[A-Za-z()]|[₀-₉]){1,40}|[A-Za-z]{1,2}[⁺⁻]?[²³⁴-⁹]{1,3}",  # H₂O, mc²
+    _CALL,  # print("x"), os.path.join(a, b).x
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
     rf"(?:{_PART}/){{1,20}}[\w+@~-]{{0,60}}\.[a-z0-9]{{1,5}}",  # src/main.c
     rf"(?<!\.)(?:\*\*?/)?(?:\*|[\w+-][\w.+-]{{0,99}})\.(?:{_FILES})(?!\.[\w])",
     # Names of programmers
-    r"[@#]?[\w]{0,60}[A-Za-z0-9]_[A-Za-z0-9][\w]{0,60}(?:(?:\.|::|->)[\w]{1,60}){0,8}(?:\(\))?",  # user_name
+    r"[@#]?[\w]{0,60}[A-Za-z0-9]_[A-Za-z0-9][\w]{0,60}(?:(?:\.|::|->)[\w]{1,60}){0,8}"
+    rf"(?:{_ARGUMENTS})?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
-    r"[A-Za-z_][\w]{0,60}(?:::[A-Za-z_][\w]{0,60}){1,8}(?:\(\))?",  # std::vector
-    r"[A-Za-z_][\w]{0,60}(?:\.[A-Za-z_][\w]{0,60}){0,8}\(\)",  # print()
-    r"[a-z_][\w]{1,60}(?:\.[a-z_][\w]{1,60}){1,8}",  # os.path, example.com
+    rf"[A-Za-z_][\w]{{0,60}}(?:::[A-Za-z_][\w]{{0,60}}){{1,8}}(?:{_ARGUMENTS})?",  # std::vector
+    rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:{_ARGUMENTS})?",  # os.path, example.com
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
-    r"[a-z]{2,30}[A-Z][A-Za-z0-9]{0,60}(?:\.[\w]{1,60}){0,8}(?:\(\))?",  # getElementById; iPhone may be inflected
-    r"[A-Z][\w]{0,60}[a-z][A-Z][\w]{0,60}(?:(?:\.[\w]{1,60}){1,8}(?:\(\))?|\(\))",  # MyClass.method
+    # getElementById; iPhone may be inflected
+    rf"[a-z]{{2,30}}[A-Z][A-Za-z0-9]{{0,60}}(?:\.[\w]{{1,60}}){{0,8}}(?:{_ARGUMENTS})?",
+    rf"[A-Z][\w]{{0,60}}[a-z][A-Z][\w]{{0,60}}(?:(?:\.[\w]{{1,60}}){{1,8}}(?:{_ARGUMENTS})?|{_ARGUMENTS})",  # MyClass.f
     # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
     r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
     r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-"
@@ -89,12 +122,13 @@ _KINDS = (
     r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
 )
 _IDENTIFIER = re.compile(
-    rf"(?<![\w])(?:{_MARK}(?=[\d+(]))?(?:{'|'.join(_KINDS)})(?![\w])|[{_CIRCLED}]".replace(r"\w", _LETTERS)
+    rf"(?<![\w])(?:{_EMOJI}(?=[\d+(]))?(?:{'|'.join(_KINDS)})(?![\w])|[{_CIRCLED}]".replace(r"\w", _LETTERS)
 )
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=]")
-_OPTION = re.compile(r"--|[ (\[|]-[A-Za-z]")
+_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=+&⌘⌥⇧⌃]")
+_OPTION = re.compile(rf"--|[ (\[|]-[A-Za-z]|-(?i:[a-z]|{KEYS})(?![A-Za-z])")
+_CALLED = re.compile(r"\w\(|\w\[[\"']|\(\w{1,6}\)\(")
 _DIGIT = re.compile(rf"[\d{_CIRCLED}]")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")
@@ -144,7 +178,7 @@ def may_have_exact(text: str) -> bool:
     return (
         _SIGN.search(text) is not None
         or "::" in text
-        or "()" in text
+        or (("(" in text or "[" in text) and _CALLED.search(text) is not None)
         or "*." in text
         or ":latest" in text
         or ("-" in text and _OPTION.search(text) is not None)
@@ -205,8 +239,8 @@ def _amounts(languages: Languages) -> re.Pattern[str]:
         kinds.insert(0, f"(?P<times>{_TIMES})")
     kinds.append(rf"(?(mark)[$€£¥₹]?{_VALUE}(?::\d\d){{0,2}}(?![-/:.]?\d)|(?!))")
     return re.compile(
-        rf"(?=[\dA-Z$€£¥₹−{_MARKS}-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])"
-        rf"(?P<mark>{_MARK}(?=[\d$€£¥₹−-]))?(?:{'|'.join(kinds)})(?![\w'’])"
+        rf"(?=[\dA-Z$€£¥₹−{_EMOJIS}-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])"
+        rf"(?P<mark>{_EMOJI}(?=[\d$€£¥₹−-]))?(?:{'|'.join(kinds)})(?![\w'’])"
     )
 
 

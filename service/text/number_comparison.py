@@ -176,7 +176,7 @@ def _forms(number: Number) -> set[_Form]:
         return {("/", *parts)}
     forms = {parts}
     end = 1
-    while end < len(parts) and len(parts[end]) == 3 and len(parts[0]) <= 3:
+    while end < len(parts) and len(parts[end]) == 3 and len(parts[0]) <= 3 and not parts[0].startswith("0"):
         end += 1
     if ":" not in number.text and "/" not in number.text:
         forms.add(("".join(parts[:end]), *parts[end:]))

@@ -63,27 +63,28 @@ def find_protected(
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others.
-    `kept` are parts that are kept in any case, sorted and disjoint: no match may overlap one of them.
+    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others or
+    around placeholders, as in a call. `kept` are parts that are kept in any case, sorted and disjoint: no match may
+    overlap one of them.
     """
-    found = [
+    found = placeholders = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
         for start, end, is_apart in paced(_joined(_enclosed(paced(search_placeholders(text, own)), text)))
     ]
+    exact = find_exact(text, languages) if languages is not None else []
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = beside(found, terms)
     if kept:
         found = beside(kept, found)
-    if languages is not None and (numbers := find_exact(text, languages)):
-        found = beside(found, numbers)
-    return found
+    return _around(found, placeholders, exact) if exact else found
 
 
 def find_exact(text: str, languages: Languages) -> list[Protected]:
-    """Find a source's amounts and identifiers; sorted and disjoint."""
+    """Find a source's amounts and identifiers, also those around amounts; sorted and disjoint."""
     amounts = [Protected(*amount, Flag.NUMBERS) for amount in find_amounts(text, languages)]
-    return beside(amounts, verbatim(text, find_identifiers(text), Flag.NUMBERS))
+    identifiers = verbatim(text, find_identifiers(text), Flag.NUMBERS)
+    return _around(amounts, amounts, identifiers) if identifiers else amounts
 
 
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
@@ -123,6 +124,17 @@ def beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Prot
         if following == len(ends) or first[following].start >= span.end:
             spans.append(span)
     return sorted(spans, key=lambda span: span.start)
+
+
+def _around(spans: Sequence[Protected], yielding: Iterable[Protected], others: Sequence[Protected]) -> list[Protected]:
+    """Return `spans`, and the `others` beside them, or around those that are `yielding`, in the place of these."""
+    inner = set[int]()
+    for span in paced(yielding):
+        outer = others[bisect_right(others, span.start, key=lambda each: each.start) - 1]
+        if outer.start <= span.start and span.end <= outer.end and bounds([outer]) != bounds([span]):
+            inner.add(id(span))
+    found = beside([span for span in spans if id(span) not in inner], others)
+    return beside(found, [span for span in spans if id(span) in inner])
 
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:

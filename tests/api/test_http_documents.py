@@ -29,6 +29,12 @@ DOCUMENTS: list[tuple[str, bytes, dict[str, str], dict[str, Any]]] = [
     ("a.html", b"<p>station <b>window</b></p><pre>code</pre>", {}, {}),
     ("a.md", b"# station\n\n```\ncode\n```\n\nwindow *keys*\n", {}, {}),
     ("a.md", FRONT_MATTER, {"front_matter": "title, description"}, {"front_matter": ("title",)}),
+    (
+        "a.json",
+        b'{"a": "station", "icon": "a-b"}',
+        {"keys": "ic*", "skip_keys": "a"},
+        {"keys": ("ic*",), "skip_keys": ("a",)},
+    ),
     ("a.txt", "window\n".encode("utf-16-le"), {"encoding": "utf-16-le"}, {"encoding": "utf-16-le"}),
 ]
 

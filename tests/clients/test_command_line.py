@@ -290,6 +290,7 @@ HTML = b"<!doctype html>\r\n<p class=a>Hello</p>\n<p title='keys'><!-- Hello -->
         ("t.po", CATALOGUE, ("--retranslate",), {"has_all": True}),
         ("t.docx", word("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), (), {}),
         ("t.md", "".join(f"Hello\n\n`{number}` *keys*\n\n" for number in range(40)).encode(), (), {}),
+        ("t.yml", b"a: Hello\nid: keys\n", ("--key", "id", "--skip-key", "a"), {"keys": ("id",), "skip_keys": ("a",)}),
         ("t.txt", "Hello é\n".encode("utf-16-le"), ("--encoding", "utf-16-le"), {"encoding": "utf-16-le"}),
     ],
 )  # fmt: skip

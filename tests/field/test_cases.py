@@ -9,7 +9,7 @@ on `how`:
 | `same` | whether `input` and `as` have the same translation |
 | `count` | whether `input` and its translation have as many `sign` |
 | `cut` | the number of sentences in `input`, a text in `language` |
-| `file` | what `dragoman translate` says of `file`, and the document that it writes; of Word's the main part |
+| `file` | what `dragoman translate` says of `file`, and the document that it writes; of an archive a `part` |
 | `msgfmt` | the same, and what `msgfmt -c` says of the translated catalogue |
 | `socket` | what the HTTP port answers to the strings of `input`, sent one after another |
 | `http`, `form` | the status and body of the answer to one request |
@@ -44,7 +44,7 @@ FOLDER = Path(__file__).parent
 CASES: list[dict[str, Any]] = [
     json.loads(line) for line in (FOLDER / "cases.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-WORD = (".docx", ".docm", ".dotx")
+ARCHIVES = (".docx", ".docm", ".dotx", ".odt", ".pptx", ".xlsx")
 TIMEOUT_SECONDS = patient(30.0)
 QUIET_SECONDS = patient(0.2)  # a second answer would come at once
 # The command line leaves its input open until the process ends.
@@ -106,7 +106,7 @@ class Tried:
         text = f"#rc={run.exit_code}\n#stderr={' / '.join(run.stderr.splitlines())}\n"
         if not target.exists():
             return text
-        if source.suffix in WORD:
+        if source.suffix in ARCHIVES:
             with zipfile.ZipFile(target) as archive:
                 names = {name.replace("\\", "/").lower(): name for name in archive.namelist()}
                 text += "\n".join(archive.read(names[each]).decode() for each in part)

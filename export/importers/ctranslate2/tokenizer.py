@@ -1,10 +1,8 @@
 """The tokenizer of a CTranslate2 model, whose folder has only the vocabulary: SentencePiece's model lies beside."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from export.importers import stored_file
@@ -14,9 +12,9 @@ from export.importers.ctranslate2.vocabulary import Vocabulary
 from export.importers.huggingface.json_tokenizer import TOKENIZER_NAME as NLLB_NAME
 from export.importers.huggingface.nllb_tokenizer import is_nllb_language, read_nllb
 from export.importers.imported import TokenizerFile
+from export.importers.listed_pieces import listed_pieces, other_model
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.importers.sentencepiece_file import pieces_of
 from service.bundle.manifest_parts import TokenizerSpec
 
 _SUFFIXES = (".model", ".spm")
@@ -24,8 +22,6 @@ _SOURCE_NAMES, _TARGET_NAMES = ("source.spm", "source.model"), ("target.spm", "t
 _COMMON_NAMES = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "shared.model")
 _SUBWORD_NMT = "bpe.model"  # in Argos' packages: merges of subword-nmt, for texts that Moses' scripts split
 _START = "<s>"  # of OpenNMT's targets
-_LEAST_SHARE = 0.5  # of SentencePiece's pieces that are tokens
-_FILLERS = ("<pad>", "<blank>", "<mask>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +58,13 @@ def read_tokenizer(
     first, second = models
     if first is None or len(problems) > found:
         return None
-    eos_id, unk_id = target.ids[settings.eos_token], target.ids[settings.unk_token]
-    special = {settings.eos_token, settings.unk_token, settings.bos_token, *_FILLERS, *languages}
-    is_shared = source is target
-    written: dict[str, TokenizerFile] = {
-        "source.spm": partial(_write, first),
-        "vocab.json": partial(_write, json.dumps(source.ids, ensure_ascii=False).encode()),
-    }
-    if second is not None:
-        written["target.spm"] = partial(_write, second)
-    if not is_shared:
-        written["target_vocab.json"] = partial(_write, json.dumps(target.ids, ensure_ascii=False).encode())
-    spec = TokenizerSpec(
-        kind="marian",
-        file="source.spm",
-        pad_id=eos_id,
-        eos_id=eos_id,
-        unk_id=unk_id,
-        decoder_start_id=start_id,
-        target_file="" if second is None else "target.spm",
-        vocabulary_file="vocab.json",
-        target_vocabulary_file="" if is_shared else "target_vocab.json",
-        source_eos_id=None if is_shared else source.ids.get(settings.eos_token),
-        source_unk_id=None if is_shared else source.ids[settings.unk_token],
+    spec, written = listed_pieces(
+        (first, second),
+        (source.ids, target.ids),
+        {"eos": settings.eos_token, "unk": settings.unk_token},
+        [settings.bos_token, *languages],
+        start_id,
         adds_source_eos=ends_sources(settings),
-        special_tokens={token: target.ids[token] for token in sorted(special) if token in target.ids},
     )
     return ModelTokenizer(spec, written)
 
@@ -146,14 +124,6 @@ def _given(path: Path, problems: list[str]) -> bytes | None:
 
 def _check(data: bytes, vocabulary: Vocabulary, where: str, problems: list[str]) -> None:
     """Add a problem if a file is no model of SentencePiece, or of another vocabulary."""
-    pieces = read_part(f"the {where}'s SentencePiece model", lambda: pieces_of(data), problems)
-    if pieces is not None:
-        known = sum(piece in vocabulary.ids for piece in pieces)
-        if known < _LEAST_SHARE * len(pieces):
-            problems.append(
-                f"the {where}'s SentencePiece model is another model's: {known} of its {len(pieces)} pieces are tokens"
-            )
-
-
-def _write(data: bytes, path: Path) -> None:
-    path.write_bytes(data)
+    what = f"the {where}'s SentencePiece model"
+    if problem := read_part(what, lambda: other_model(data, vocabulary.ids), problems):
+        problems.append(f"{what} {problem}")

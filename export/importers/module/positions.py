@@ -25,12 +25,14 @@ class Positions:
     formula: PositionConfig | None
 
 
-def find_positions(trace: Trace, added: Tensor, most: int) -> Positions:
-    """Return the positions of which the first ones are `added` (L, d): at most `most`."""
+def find_positions(trace: Trace, embedded: int, added: Tensor, most: int) -> Positions:
+    """Return the positions of which the first ones are `added` (L, d) in the value `embedded`: at most `most`."""
     width = added.shape[1]
     if float((added - added[0]).abs().max()) < 1e-6:  # nothing, or a bias behind embeddings
         return Positions(added[:1].repeat(most, 1), None if float(added.abs().max()) > 1e-6 else _NONE)
-    stored = next((table for each in _constants(trace) if (table := _continued(each, added)) is not None), None)
+    stored = next(
+        (table for each in _constants(trace, embedded) if (table := _continued(each, added)) is not None), None
+    )
     if (formula := find_formula(added.numpy(), _MAX_ERROR)) is not None:
         length = most if stored is None else min(most, len(stored))
         return Positions(torch.from_numpy(sinusoidal_table(length, width, formula)), formula)
@@ -42,9 +44,12 @@ def find_positions(trace: Trace, added: Tensor, most: int) -> Positions:
     return Positions(stored[:most].contiguous(), None)
 
 
-def _constants(trace: Trace) -> list[Tensor]:
-    """Return the tables that the module may read positions from."""
-    given = [each for operation in trace.operations for each in operation.arguments]
+def _constants(trace: Trace, last: int) -> list[Tensor]:
+    """Return the tables that a value may be made of."""
+    needed = {last}
+    for number in range(last, -1, -1):
+        needed |= {*trace.parents(number)} if number in needed else set()
+    given = [each for number in sorted(needed) for each in trace.producers[number].arguments]
     return [each for each in given if isinstance(each, Tensor) and each.is_floating_point() and each.dim() > 1]
 
 

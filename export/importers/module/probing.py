@@ -14,7 +14,7 @@ from export.importers.module.trace import Trace
 
 BATCH, NUM_SOURCE, NUM_TARGET = 7, 11, 13  # primes, by which the axes of values are told from others
 _TOLERANCE = 2e-4  # of the largest value: float32, summed in other orders
-_SMALL, _SMALLER = 1e-3, 1e-4  # factors of inputs that show a norm's epsilon
+_FACTORS = 1e3, 1e-3, 1e-4  # of inputs: a norm's epsilon does not matter, does, and does more
 
 
 class Affine(NamedTuple):
@@ -127,9 +127,8 @@ class Probe:
             return None
         given = self.random(first)
         x = given.reshape(len(given), -1, self.width(first) // num_parts)
-        large, small, smaller = (
-            self.apply(first, last, given * factor).reshape(x.shape).float() for factor in (1.0, _SMALL, _SMALLER)
-        )
+        found = [self.apply(first, last, given * factor).reshape(x.shape).float() for factor in _FACTORS]
+        large = found[0]
         for is_rms in (True, False):
             centered = x if is_rms else x - x.mean(-1, keepdim=True)
             variance = centered.square().mean(-1, keepdim=True)
@@ -138,14 +137,14 @@ class Probe:
             gain = ((unit - x_mean) * (large - y_mean)).sum((0, 1)) / (unit - x_mean).square().sum((0, 1))
             bias = y_mean - gain * x_mean
             if _close(unit * gain + bias, large, 2e-3):
-                return self._with_epsilon(unit, variance, (large, small, smaller), gain, bias, is_rms)
+                return self._with_epsilon(unit, variance, found, gain, bias, is_rms)
         return None
 
     def _with_epsilon(
         self,
         unit: Tensor,
         variance: Tensor,
-        found: tuple[Tensor, Tensor, Tensor],
+        found: Sequence[Tensor],
         gain: Tensor,
         bias: Tensor,
         is_rms: bool,
@@ -155,11 +154,11 @@ class Probe:
         fitted = unit * gain
         ratio = ((found[1] - bias) * fitted).sum(-1, keepdim=True) / fitted.square().sum(-1, keepdim=True)
         for is_outside in (False, True):
-            share, size, factor = ratio**2, variance, _SMALL**2
+            share, size, factor = ratio**2, variance, _FACTORS[1] ** 2
             if is_outside:
-                share, size, factor = ratio, variance.sqrt(), _SMALL
-            epsilon = rounded(float((factor * size * (1.0 - share) / (share - factor).clamp(min=1e-12)).median()))
-            divisors = [_divisor(variance * each**2, epsilon, is_outside) / each for each in (1.0, _SMALL, _SMALLER)]
+                share, size, factor = ratio, variance.sqrt(), _FACTORS[1]
+            epsilon = rounded(float((factor * size * (1.0 - share) / share.clamp(min=1e-12)).median()))
+            divisors = [_divisor(variance * each**2, epsilon, is_outside) / each for each in _FACTORS]
             own = gain * (divisors[0] / variance.sqrt()).mean()
             errors = [
                 float((unit * variance.sqrt() / divisor * own + bias - each).abs().max())
@@ -213,7 +212,10 @@ class Probe:
         # Queries that share keys are beside each other, before or behind the tokens.
         several = next((place for place, size in enumerate(split) if size % length == 0 and size > 0), -1)
         if several < 0:
-            raise ValueError(f"a value of shape {shape} has no axis of {length} tokens")
+            raise ValueError(
+                f"a value of shape {shape} has no vector for each of {length} tokens; learned ones beside them, or "
+                "tokens that are joined, are none of ours"
+            )
         num = split[several] // length
         before, behind = (
             _laid_out(shape, [*split[:several], *sizes, *split[several + 1 :]], length)
@@ -260,4 +262,4 @@ def rounded(number: float) -> float:
     if number < 1e-11:
         return 1e-12
     one_digit = float(f"{number:.0e}")
-    return one_digit if abs(one_digit / number - 1.0) < 0.05 else number
+    return one_digit if abs(one_digit / number - 1.0) < 0.01 else number

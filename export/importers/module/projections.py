@@ -29,10 +29,16 @@ def find_projection(probe: Probe, first: int, last: int, size: int, what: str) -
     """Return how the heads (B, L, H, D) of `size` D in the value `last` are made of vectors (B, L, d) in `first`."""
     if probe.is_affine(first, last):
         return Projection(probe.affine(first, last))
-    cuts = [cut for cut in probe.trace.region(first, last).cuts[1:] if probe.has_layout(cut)]
+    cuts = [
+        cut
+        for cut in probe.trace.region(first, last).cuts[1:]
+        if probe.has_layout(cut) and not probe.trace.values[cut].is_complex()
+    ]
     dense = max((cut for cut in cuts if probe.is_affine(first, cut)), default=None)
     if dense is None:
-        raise NotReadError(f"{what} begins with no dense layer")
+        raise NotReadError(
+            f"no dense layer makes {what} from the layer's input, normalized or not, or the encoder's output"
+        )
     end, norm, num_heads = dense, None, probe.width(dense) // size
     for cut in cuts[cuts.index(dense) + 1 :]:
         if (found := probe.norm(dense, cut, num_heads)) is not None:
@@ -51,6 +57,7 @@ def _rotation(probe: Probe, first: int, last: int, size: int, what: str) -> tupl
     if torch.allclose(x * factor, y, atol=_TOLERANCE * factor):
         return None, factor
     places = torch.arange(x.shape[1])
+    best, fitting = _TOLERANCE, None  # all of a head with slow turns is almost half of it
     for pairs, rotary_size in itertools.product(get_args(RotaryPairs), (size, size // 2, size // 4)):
         if rotary_size < 4 or rotary_size % 2:
             continue
@@ -62,8 +69,11 @@ def _rotation(probe: Probe, first: int, last: int, size: int, what: str) -> tupl
             continue
         base = rounded(float(turns[1, 1].angle()) ** (-rotary_size / 2)) if turns[1, 1].angle() > 0 else 1.0
         angles = places[:, None] * base ** (-2 * torch.arange(rotary_size // 2) / rotary_size)
-        is_rest = torch.allclose(y[..., rotary_size:], factor * x[..., rotary_size:], atol=_TOLERANCE)
-        if is_rest and torch.allclose(turns, torch.polar(torch.ones_like(angles), angles), atol=_TOLERANCE):
+        rest = torch.cat([(y / factor - x)[..., rotary_size:].abs().flatten(), torch.zeros(1)]).max()
+        error = max(float(rest), float((turns - torch.polar(torch.ones_like(angles), angles)).abs().max()))
+        if error < best:
             whole = None if rotary_size == size else rotary_size
-            return PositionConfig(layout="rotary", rotary_pairs=pairs, rotary_size=whole, base=base), factor
-    raise NotReadError(f"{what} of each position is neither normalized nor rotated in a way that we have")
+            best, fitting = error, PositionConfig("rotary", rotary_pairs=pairs, rotary_size=whole, base=base)
+    if fitting is None:
+        raise NotReadError(f"{what} is neither a dense layer's output, nor this normalized or rotated as in ours")
+    return fitting, factor

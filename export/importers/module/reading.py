@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from statistics import mode
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
+from export.architecture.config import Activation
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
@@ -19,6 +21,7 @@ from export.importers.module.projections import find_projection
 from export.importers.module.structure import SUBLAYERS, Core, NotReadError, Residual, Stack, find_stacks, same_as
 from export.importers.module.trace import Trace
 from export.importers.state_dict.foldings import Heads, grouped
+from export.stages import progress
 
 _MASKED = -1e4  # what masks add to scores is below it
 _TOLERANCE = 1e-4
@@ -80,14 +83,20 @@ def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> Stored
 
 def _stack(reading: _Reading, stack: Stack, memory: int) -> None:
     kinds = SUBLAYERS[stack.name]
-    for index, residual in enumerate(stack.residuals):
+    for index, residual in enumerate(progress(stack.residuals, f"read the {stack.name}")):
         layer, kind = divmod(index, len(kinds))
         name, place = f"{stack.name}.layers.{layer}.{kinds[kind]}", stack.place(index)
         start, dense = _norms_around(reading, residual, f"{name}_residual", place)
+        if residual.factor != 1.0 and reading.choices["norm"][place] != "post":
+            raise NotReadError(f"{place} multiplies the stream by {residual.factor:g}, and has no norm after the sum")
         if residual.cores:
             _attention(reading, dense, start, memory if residual.reads_memory else start, name, place)
         else:
             _feed_forward(reading, dense, start, name, place)
+        # The norm of a x + y is that of x + y / a (Wang et al. 2022, DeepNorm), up to its epsilon.
+        for weight in (f"{name}.{part}.{kind}" for part in ("output", "outer") for kind in ("weight", "bias")):
+            if weight in reading.weights:
+                reading.weights[weight] = reading.weights[weight] / residual.factor
         is_last = index + 1 == len(stack.residuals)
         end = _output(reading, stack) if is_last else stack.residuals[index + 1].stream
         ends = [f"{name}_residual.block_norm"] * (kind + 1 == len(kinds))
@@ -121,8 +130,10 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
     while not _is_same(probe, start, end):
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
-            raise NotReadError(f"what follows the sum of {place} is no layer norm that we have")
-        start, reading.norms[names.pop(0)] = fitting[-1]
+            found = probe.trace.between(start, end)
+            raise NotReadError(f"what follows the sum of {place} is no layer norm and dense layer, but {found}")
+        # Of two norms, both together are nearly one, too.
+        start, reading.norms[names.pop(0)] = [each for each in fitting if probe.is_affine(fitting[0][0], each[0])][-1]
     if name in names:
         raise NotReadError(f"{place} has a layer norm neither before nor after it")
 
@@ -139,13 +150,13 @@ def _output(reading: _Reading, stack: Stack) -> int:
     cuts = probe.trace.region(start, stack.output).cuts
     found = next((cut for cut in cuts if probe.is_affine(cut, stack.output)), None)
     if found is None or found == stack.output:
-        raise NotReadError("the logits are not a dense layer's outputs")
+        raise NotReadError("the logits are not a dense layer's outputs, but of more, such as a copy mechanism")
     reading.affine("projection", probe.affine(found, stack.output))
     return found
 
 
 def _attention(reading: _Reading, residual: Residual, start: int, memory: int, name: str, place: str) -> None:
-    probe, cores = reading.probe, residual.cores
+    probe, cores = reading.probe, [_oriented(reading.probe, core) for core in residual.cores]
     size = probe.tokens(cores[0].queries).shape[-1]
     ends = [(core.queries, core.keys, core.values) for core in cores]
     for part, first, lasts in zip(
@@ -154,7 +165,7 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
         heads = [find_projection(probe, first, last, size, f"the {part} of {place}") for last in lasts]
         factor = heads[0].factor
         if part == "query":
-            factor *= _score_factor(probe, cores[0], place) * math.sqrt(size)
+            factor *= _score_factor(probe, cores[0], size, place) * math.sqrt(size)
             num_heads = sum(len(head.map.bias) for head in heads) // size
             reading.choose(f"{name.split('.')[0]} num_heads", place, num_heads)
         map_ = Affine(*(torch.cat(each) for each in zip(*(head.map for head in heads), strict=True)))
@@ -171,27 +182,75 @@ def _attention(reading: _Reading, residual: Residual, start: int, memory: int, n
     for core in cores:
         others = [other.heads for other in cores if other is not core]
         if not probe.is_affine(core.heads, residual.branch, others):
-            raise NotReadError(f"the output of {place} is not a dense layer's, nor the heads side by side")
+            found = probe.trace.between(core.heads, residual.branch)
+            raise NotReadError(f"the output of {place} is no dense layer's, nor the heads side by side, but of {found}")
         outputs.append(probe.affine(core.heads, residual.branch, others))
     reading.affine(f"{name}.output", Affine(torch.cat([each.weight for each in outputs], 1), outputs[0].bias))
 
 
-def _score_factor(probe: Probe, core: Core, place: str) -> float:
+def _oriented(probe: Probe, core: Core) -> Core:
+    """Return an attention with queries and keys in their places: a key changes the scores of its own token only."""
+    if not probe.has_layout(core.keys):
+        return core
+    last = torch.zeros_like(probe.tokens(core.keys))
+    last[:, -1] = 1.0
+    without, changed = (
+        probe.trace.run(
+            {
+                core.queries: torch.ones_like(probe.trace.values[core.queries]),
+                core.keys: probe.layout(core.keys).value(each),
+            },
+            core.scores,
+        ).movedim(core.axis, -1)
+        for each in (last * 0.0, last)
+    )
+    is_key = not bool(((changed - without)[..., :-1] > 0.0).any())
+    return core if is_key else replace(core, queries=core.keys, keys=core.queries)
+
+
+def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
     """Return what products of queries and keys are multiplied by; a mask, and nothing else, may be added to them."""
-    queries, keys, scores = (probe.trace.values[each].float() for each in (core.queries, core.keys, core.scores))
-    products = (queries @ keys).reshape(scores.shape)
-    factor = float((scores / products).flatten().nanmedian())
-    is_live = (scores - factor * products).abs() <= _TOLERANCE * (factor * products).abs().clamp(min=1.0)
-    expected = torch.ones(probe.length(core.queries), scores.shape[-1], dtype=torch.bool)
-    if probe.length(core.keys) == NUM_TARGET:  # self-attention of the decoder
-        expected = expected.tril()
-    wrong = is_live.unflatten(-2, (-1, len(expected))) != expected
-    if not bool(wrong.any()):
-        return factor
-    if bool((scores[wrong.reshape(scores.shape)] > _MASKED).all()):
-        raise NotReadError(f"something is added to the scores of {place}, such as biases by distance (ALiBi)")
-    kind = "all tokens" if bool(expected.all()) else "the tokens up to its own"
-    raise NotReadError(f"a token in {place} does not read {kind}; check the masks that the model is called with")
+    queries, keys = (probe.trace.values[each] for each in (core.queries, core.keys))
+    length, is_causal = probe.length(core.queries), probe.length(core.keys) == NUM_TARGET
+
+    def scores(value: float) -> Tensor:
+        """Return scores (..., T, S) of queries of one value and keys of 1."""
+        given = {core.queries: torch.full_like(queries, value), core.keys: torch.ones_like(keys)}
+        found = probe.trace.run(given, core.scores).float().movedim(core.axis, -1)
+        tokens = -2 if found.shape[-2] % length == 0 else found.shape.index(length)
+        each_head: Tensor = found.movedim(tokens, -2).unflatten(-2, (-1, length))
+        return each_head
+
+    added, once, twice = (scores(value) for value in (0.0, 1.0, 2.0))
+    reads = added > _MASKED
+    expected = torch.ones(reads.shape[-2:], dtype=torch.bool)
+    expected = expected.tril() if is_causal else expected
+    if bool((reads != expected).any()):
+        kind = "the tokens up to its own" if is_causal else "all tokens"
+        which = "reads more than" if bool((reads > expected).any()) else "does not read"
+        raise NotReadError(f"a token in {place} {which} {kind}; check the masks that the model is called with")
+    first, second = ((each - added)[reads] / size for each in (once, 0.5 * twice + 0.5 * added))
+    factor = float(first.median())
+    for is_wrong, what in (
+        (not torch.allclose(first, second, rtol=1e-3), "capped, or otherwise no multiples of products"),
+        (
+            not torch.allclose(first, first.median(), rtol=1e-3),
+            "multiplied by more than one number, as by one per head",
+        ),
+        (bool(added[reads].abs().max() > _TOLERANCE), f"increased by {_added(added, reads)}"),
+    ):
+        if is_wrong:
+            raise NotReadError(f"the scores of {place} are {what}; such a module is not read")
+    return factor
+
+
+def _added(added: Tensor, reads: Tensor) -> str:
+    """Return what people call the biases (..., T, S) that are added to scores."""
+    added = added.masked_fill(~reads, 0.0)
+    if not torch.allclose(added[..., 1:, 1:].tril(), added[..., :-1, :-1].tril(), atol=_TOLERANCE):
+        return "biases that don't only depend on distance, such as Shaw's"
+    is_linear = torch.allclose(added[..., 3:, 0] + added[..., 3:, 2], 2.0 * added[..., 3:, 1], atol=_TOLERANCE)
+    return f"biases by distance ({'linear ones, ALiBi' if is_linear else 'relative positions, such as T5'})"
 
 
 def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, place: str) -> None:
@@ -209,7 +268,8 @@ def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, 
     (first, last), *others = parts
     activation = probe.activation(first, last) if first != last else "identity"
     if activation is None:
-        raise NotReadError(f"the activation of {place} is none that we have")
+        known = f"ours are {', '.join(get_args(Activation))}"
+        raise NotReadError(f"the activation of {place} is {probe.trace.between(first, last)}; {known}")
     reading.choose("activation", place, activation)
     reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))
     for other, _ in others:
@@ -260,7 +320,7 @@ def _embedding(reading: _Reading, stack: Stack, limit: int) -> _Table:
         scale = 1.0
     root = math.sqrt(rows.shape[1])
     is_scaled = abs(scale / root - 1.0) < 1e-5
-    return _Table(rows if is_scaled else rows * scale, is_scaled, find_positions(probe.trace, added, limit))
+    return _Table(rows if is_scaled else rows * scale, is_scaled, find_positions(probe.trace, end, added, limit))
 
 
 def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table], ids: SpecialIds) -> ModelConfig:
@@ -318,16 +378,15 @@ def _join_norms(reading: _Reading) -> float:
     """Add the norms' weights, and return their epsilon.
 
     One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
-    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by.
+    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by. So do
+    epsilons of which a few differ: the most common one is taken, and the logits are compared.
     """
     norms = {name: norm for name, norm in reading.norms.items() if not name.endswith(("query_norm", "key_norm"))}
-    for name, norm in reading.norms.items():
-        reading.choose("layer norms' epsilon", name, (norm.epsilon, norm.is_outside))
     for name, norm in norms.items():
         reading.choose("layer norms' mean", name, not norm.is_rms)
-    epsilon, is_outside = reading.only("layer norms' epsilon")
     of_layers = [values for norm in norms.values() for values in (norm.gain, norm.bias)]
-    is_scalar = is_outside and reading.only("layer norms' mean") and all(map(_is_one_number, of_layers))
+    is_scalar = reading.only("layer norms' mean") and all(norm.is_outside for norm in norms.values())
+    is_scalar = is_scalar and all(map(_is_one_number, of_layers))
     for name, norm in reading.norms.items():
         if is_scalar and name in norms:  # whose deviation is the unbiased one
             gain = norm.gain.mean(0, keepdim=True) / math.sqrt(1.0 - 1.0 / len(norm.gain))
@@ -336,7 +395,7 @@ def _join_norms(reading: _Reading) -> float:
         reading.weights[f"{name}.weight"] = norm.gain
         if not norm.is_rms:
             reading.weights[f"{name}.bias"] = norm.bias
-    return float(epsilon**2 if is_outside and not is_scalar else epsilon)
+    return mode(norm.epsilon**2 if norm.is_outside and not is_scalar else norm.epsilon for norm in norms.values())
 
 
 def _is_one_number(values: Tensor) -> bool:

@@ -17,6 +17,10 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 Logits = Callable[[Tensor, Tensor], Tensor]  # (B, S), (B, T) int64 -> (B, T, V)
 
 
+VIEWS = ("view", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze", "expand", "slice")
+COPIES = ("clone", "alias", "detach", "_to_copy", "native_dropout")
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation of the run; `inputs` are numbers of values by their place among the flattened arguments."""
@@ -123,6 +127,11 @@ class Trace:
             cuts = tuple(each for each in numbers if forward[each] * backward[each] == total)
             self._regions[first, last] = Region(numbers, cuts)
         return self._regions[first, last]
+
+    def between(self, first: int, last: int) -> str:
+        """Return the names of the operations that make a value from another one."""
+        names = dict.fromkeys(self.producers[each].name for each in self.region(first, last).numbers[1:])
+        return ", ".join(name for name in names if name not in (*VIEWS, *COPIES)) or "nothing"
 
     def run(self, given: Mapping[int, Tensor], wanted: int) -> Tensor:
         """Return a value where others are `given`; what does not depend on these is as it was recorded."""

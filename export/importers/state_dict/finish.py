@@ -10,17 +10,22 @@ import numpy as np
 
 from export.architecture import ModelConfig
 from export.architecture.stored import Array
+from export.importers import stored_file
 from export.importers.assembly import assemble, limit_problems
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
+from export.importers.listed_pieces import listed_pieces
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
+from export.importers.state_dict.saved import Saved
 from export.importers.state_dict.settings import Settings, read_settings
-from export.importers.vocabulary import Vocabulary, misfits, read_vocabulary
+from export.importers.vocabulary import Vocabulary, misfits, numbered_vocabulary, read_vocabulary
+from export.importers.word_tokenizer import WordOptions
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
 
 T = TypeVar("T")
+_NAMED_IDS = ("eos_id", "unk_id")  # which files of tokenizers may name, too, besides padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +38,27 @@ class Companions:
     target: Vocabulary | None
 
 
-def read_companions(options: ImportOptions, problems: list[str]) -> Companions:
-    """Read the files that `options` name; every problem is added to `problems`."""
+def read_companions(options: ImportOptions, saved: Saved, problems: list[str]) -> Companions:
+    """Read the files that `options` name, beside what a checkpoint has `saved`; add every problem to `problems`."""
     problems += _language_problems(options)
-    settings = _read("--config", options.config, lambda given: read_settings(given, problems), problems)
-    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer) if settings else (None, None)
-    source = target = _read("--tokenizer", options.tokenizer, lambda given: read_vocabulary(given, words[0]), problems)
-    if (path := options.target_tokenizer) is not None:
-        target = _read("--target-tokenizer", path, lambda given: read_vocabulary(given, words[1]), problems)
-    if settings is not None and target is not None:
+
+    def read(given: Path | Mapping[str, Any] | None) -> Settings:
+        return read_settings(given, saved.settings, problems)
+
+    is_needed = options.config is not None or not saved.settings
+    settings = _read("--config", options.config, read, problems) if is_needed else read(None)
+    if settings is None:  # which tells how vocabularies are read
+        for flag, path in (("--tokenizer", options.tokenizer), ("--target-tokenizer", options.target_tokenizer)):
+            if path is not None or (flag == "--tokenizer" and saved.source is None):
+                _read(flag, path, lambda given: None, problems)
+        return Companions(options, None, None, None)
+    words = (settings.tokenizer, settings.target_tokenizer or settings.tokenizer)
+    source = target = _vocabulary("--tokenizer", options.tokenizer, saved.source, words[0], problems)
+    if options.target_tokenizer is not None or saved.source != saved.target:
+        path = options.target_tokenizer
+        flag, path = ("--tokenizer", options.tokenizer) if path is None else ("--target-tokenizer", path)
+        target = _vocabulary(flag, path, saved.target, words[1], problems)
+    if target is not None:
         settings = settings.with_ids(target.special_ids, problems)
     return Companions(options, settings, source, target)
 
@@ -106,6 +123,17 @@ def _sha256(weights: Mapping[str, Array]) -> str:
     return digest.hexdigest()
 
 
+def _vocabulary(
+    flag: str, path: Path | None, ids: Mapping[str, int] | None, words: WordOptions | None, problems: list[str]
+) -> Vocabulary | None:
+    if ids is None:
+        return _read(flag, path, lambda given: read_vocabulary(given, words), problems)
+    if path is None and words is None:
+        problems.append(f"{flag} is missing: the SentencePiece model whose pieces are in the checkpoint's vocabulary")
+        return None
+    return read_part(flag, lambda: numbered_vocabulary(ids, path, words), problems)
+
+
 def _language_problems(options: ImportOptions) -> Iterator[str]:
     for flag, code in (("--source-language", options.source_language), ("--target-language", options.target_language)):
         if not code:
@@ -134,19 +162,36 @@ def _vocabulary_problems(
 ) -> Iterator[str]:
     if source.kind != target.kind:
         yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
-    ids = {"pad_id": _target_pad_id(settings, config), "eos_id": config.eos_id, "unk_id": config.unk_id}
+    ids = {name: index for name, index in settings.model.items() if name in _NAMED_IDS and isinstance(index, int)}
+    ids["pad_id"] = _target_pad_id(settings, config)
     said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}
     of_source = {"pad_id": ids["pad_id"]} | {name: index for name, index in said.items() if index is not None}
     size = config.source_vocabulary_size
+    if size != source.size == config.target_vocabulary_size and target.size == size:
+        yield f"--tokenizer has the {source.size} tokens of the target, and the other way round: swap them"
+        return
     for problem in misfits(source, size, of_source, settings.source_prefix_ids, "source"):
         yield f"--tokenizer: {problem}"
+    flag = "--tokenizer, without --target-tokenizer" if target is source else "--target-tokenizer"
     for problem in misfits(target, config.target_vocabulary_size, ids, [config.decoder_start_id], "target"):
-        yield f"--target-tokenizer: {problem}"
+        yield f"{flag}: {problem}"
 
 
 def _tokenizer(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
+    if source.ids and isinstance(source.file, Path) and isinstance(target.file, Path):
+        second = None if source.file == target.file else stored_file.read(target.file)
+        texts = {index: text for text, index in target.ids.items()}
+        return listed_pieces(
+            (stored_file.read(source.file), second),
+            (source.ids, target.ids),
+            {"eos": texts[config.eos_id], "unk": texts[config.unk_id]},
+            [texts[config.decoder_start_id]],
+            config.decoder_start_id,
+            adds_source_eos=settings.source_eos_id is not None,
+            pad_id=config.pad_id,
+        )
     sides = {"tokenizer": source} if target is source else {"source": source, "target": target}
     files = {f"{name}{side.suffix}": side.file for name, side in sides.items()}
     names = list(files)

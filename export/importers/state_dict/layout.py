@@ -4,14 +4,14 @@ A line of `[names]` maps a pattern of theirs to ours, or to `["ours", "folding",
 a choice that `attention` in --config makes), or to "" if it is left out. `{layer}` and `{head}` stand for numbers,
 `{side}` and `{weight}` for the words below; a layout's `[words]` are further ones, each with its meaning in ours. Heads
 are joined by their numbers. "both." as ours stands for both sides. `[config]` has what the code behind these names
-computes, unless --config says otherwise.
+computes, unless --config says otherwise; `[saved]` is what whole checkpoints say of themselves (`saved.py`).
 """
 
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ _WORDS = {
     "side": {each: each for each in ("encoder", "decoder")},
     "weight": {each: each for each in ("weight", "bias")},
 }
+_SAVED = {"settings": list, "vocabularies": list, "always": dict, "keys": dict}
 _MAX_BYTES = 2**20
-_LISTED = 6  # names in an error
+_LISTED = 2  # names in an error
 _EVERY_MODEL = (
     ENCODER_TABLE,
     "encoder.layers.0.self_attention.query.weight",
@@ -36,6 +37,9 @@ _EVERY_MODEL = (
 )
 _PARTS = ("query", "key", "value", "gate", "inner")  # what `*` stands for
 _NUMBERS = ("layer", "head")
+_RECURRENT = re.compile(r"weight_hh_l\d")  # of torch's LSTM and GRU
+# Words that names of a side have, at least one of them.
+_SIDES = {"encoder": re.compile("enc|src|source"), "decoder": re.compile("dec|tgt|trg|target|cross|lm_head|wte")}
 _PLACEHOLDER = re.compile(r"{([a-zA-Z_]\w*)}", re.ASCII)
 
 
@@ -74,6 +78,7 @@ class Layout:
     lines: tuple[Line, ...]
     words: Mapping[str, Mapping[str, str]]
     config: Mapping[str, Any]
+    saved: Mapping[str, Any] = field(default_factory=dict)
 
     def find(self, names: Iterable[str]) -> dict[str, Found]:
         """Return what names are; those that the layout does not have are left out."""
@@ -152,16 +157,21 @@ def choose_layout(names: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layo
 
 
 def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found], layouts: Sequence[Layout]) -> str:
+    if recurrent := next((name for name in names if _RECURRENT.search(name)), None):
+        return f"it is a recurrent network ({recurrent}); converted are Transformers with encoder and decoder"
     count, part = max(each.part_of(names) for each in layouts)
-    if count:
+    if 2 * count > len(names):
         return f"it holds a part of a Transformer by itself ({part}); save the state_dict() of the whole model"
+    lacking = [side for side, words in _SIDES.items() if not any(words.search(name) for name in names)]
+    if len(layouts) > 1 and len(lacking) == 1:
+        return f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); converted are models of both"
     missing = next(
         (theirs for ours in _EVERY_MODEL if (theirs := nearest.theirs(ours, found.values())) not in found), ""
     )
     first = next(name for name in names if name not in found)
     return (
-        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, "
-        f"{nearest.about}, which has no {first} and needs {missing}: describe the names with --names"
+        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, which has "
+        f"no {first} and needs {missing}: give the model's code with --like, or describe the names with --names"
     )
 
 
@@ -176,9 +186,12 @@ def read_layout(path: Path) -> Layout:
         document = tomllib.loads(stored_file.read(path, _MAX_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"it is not TOML ({error})") from error
-    unknown = sorted(document.keys() - {"about", "words", "names", "config"})
+    saved = document.get("saved", {})
+    unknown = sorted(document.keys() - {"about", "words", "names", "config", "saved"})
     if unknown or not isinstance(document.get("names"), dict) or not document["names"]:
         raise ValueError(f"{unknown[0]} is unknown" if unknown else "it has no table [names] of theirs and ours")
+    if saved and {name: type(value) for name, value in saved.items()} != _SAVED:
+        raise ValueError(f"[saved] needs {', '.join(_SAVED)}")
     words, config = document.get("words", {}), document.get("config", {})
     if not isinstance(words, dict) or not all(isinstance(each, dict) and each for each in words.values()):
         raise ValueError("[words] has no tables of their words and ours")
@@ -188,7 +201,7 @@ def read_layout(path: Path) -> Layout:
     if strange := sorted(config.keys() - of_model) if isinstance(config, dict) else [config]:
         raise ValueError(f"[config] has {strange[0]!r}, which is no key of --config for models")
     lines = tuple(_line(theirs, value, _WORDS | words) for theirs, value in document["names"].items())
-    return Layout(path.stem, str(document.get("about", "")), lines, _WORDS | words, config)
+    return Layout(path.stem, str(document.get("about", "")), lines, _WORDS | words, config, saved)
 
 
 def _line(theirs: str, value: Any, words: Mapping[str, Any]) -> Line:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ _CHECKS: dict[str, _Check] = {
     "beam_size": (lambda value: _is_number(value, 1) and value <= MAX_BEAM_SIZE, f"a number from 1 to {MAX_BEAM_SIZE}"),
     "length_penalty": (lambda value: isinstance(value, (int, float)) and abs(value) <= 10.0, "a number from -10 to 10"),
 }
+# Of the model's keys, those without which nothing else can be checked.
+_OF_MODEL: dict[str, _Check] = {**dict.fromkeys(TARGET_IDS, (_is_number, "a token id")), "num_heads": _COUNT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +85,18 @@ class Settings:
         return dataclasses.replace(self, model=model)
 
 
-def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Settings:
-    """Read it, or its content, and check everything but the values of `ModelConfig`'s keys.
+def read_settings(given: Path | Mapping[str, Any] | None, saved: Mapping[str, Any], problems: list[str]) -> Settings:
+    """Read a file or its content, beside what the checkpoint says, and check all but the values for `ModelConfig`.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
     """
-    file, document = (given.name, read_json(given)) if isinstance(given, Path) else ("config", given)
+    file, content = (given.name, read_json(given)) if isinstance(given, Path) else ("--config", given or {})
+    document = {**saved, **content}
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     known = of_model | _CHECKS.keys() | set(_TOKENIZERS)
-    problems += [f"{file}: {name} is unknown" for name in sorted(document.keys() - known)]
+    if unknown := sorted(document.keys() - known):
+        near = get_close_matches(unknown[0], known, 1, 0.75) if len(unknown) == 1 else []
+        problems.append(f"{file}: {', '.join(unknown)} is unknown{''.join(f'; did you mean {each}?' for each in near)}")
     problems += [f"{file}: {name} is missing" for name in REQUIRED if name not in document]
     chosen: dict[str, Any] = {}
     for name in [name for name in document if name in _CHECKS]:
@@ -98,8 +104,12 @@ def read_settings(given: Path | Mapping[str, Any], problems: list[str]) -> Setti
         if is_usable(value):
             chosen[name] = tuple(value) if isinstance(value, list) else value
         else:
-            problems.append(f"{file}: {name} is {value!r}, expected {expected}")
+            problems.append(f"{file}: {name} is {value!r:.80}, expected {expected}")
+    model = {name: value for name, value in document.items() if name in of_model}
+    for name, (is_usable, expected) in _OF_MODEL.items():
+        if name in model and not is_usable(model[name]):
+            problems.append(f"{file}: {name} is {model.pop(name)!r:.80}, expected {expected}")
     for name in _TOKENIZERS:
         if name in document:
             chosen[name] = read_part(f"{file}: {name}", partial(read_options, document[name]), problems)
-    return Settings({name: value for name, value in document.items() if name in of_model}, **chosen)
+    return Settings(model, **chosen)

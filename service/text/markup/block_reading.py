@@ -19,6 +19,7 @@ _SOFT_HYPHEN = "\xad"  # in place of what cut a word, as the model reads it whol
 _WHITE_SPACE = _SPACE + "\u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff"
 _BLANK_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;", "&ensp;", "&emsp;", "&thinsp;")
 _NO_WORDS = re.compile(r"\s{1,8}")  # of an element: no-break spaces
+_JOINT = re.compile("[ ]?[+-][ ]?")
 _BLANK = re.compile(f"(?:[{_WHITE_SPACE}]|{'|'.join(_BLANK_REFERENCES)})++")
 
 
@@ -26,7 +27,7 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     """Return the block of the parts between two boundaries, if it contains anything to translate."""
     if not any(part.role is Role.TEXT and not html[part.start : part.end].isspace() for part in run):
         return
-    run = _framed(html, glued(html, run))
+    run = _framed(html, _with_joints(html, glued(html, run)))
     if not any(part.role is Role.TEXT for part in run):
         return
     reading = _Reading(html)
@@ -137,6 +138,18 @@ class _Reading:
     @property
     def _ends_with_space(self) -> bool:
         return self._texts[-1].endswith(" ")
+
+
+def _with_joints(html: str, run: Iterable[Part]) -> list[Part]:
+    """Join what is kept with only a plus or a hyphen between, as of keys: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
+    joined: list[Part] = []
+    for part in paced(run):
+        joined.append(part)
+        if [each.role for each in joined[-3:]] == [Role.KEPT, Role.TEXT, Role.KEPT]:
+            first, joint, last = joined[-3:]
+            if _JOINT.fullmatch(html, joint.start, joint.end):
+                joined[-3:] = [first._replace(end=last.end)]
+    return joined
 
 
 def _framed(html: str, run: Sequence[Part]) -> list[Part]:

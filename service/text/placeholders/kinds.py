@@ -36,6 +36,14 @@ _LETTER = (
     r"|\\u[0-9A-Fa-f]{4})"
 )
 
+# A string of code, and JSON's objects and lists, whose braces may be two deep.
+_STRING = rf"(?:\"(?:[^\"\\{LINE_ENDS}]|\\.){{0,200}}+\"|'(?:[^'\\{LINE_ENDS}]|\\.){{0,200}}+')"
+_IN_OBJECT = rf"(?:[^{{}}\"'{LINE_ENDS}]|{_STRING})"
+_INNER_OBJECT = rf"\{{(?:{_IN_OBJECT}|\{{{_IN_OBJECT}{{0,200}}+\}}){{0,200}}+\}}"
+_KEY = rf"(?:{_STRING}|[A-Za-z_]\w{{0,40}})[ ]?:(?=[ ]?(?:[\"'\d{{\[-]|true|false|null))"
+_OBJECT = rf"\{{[ ]?{_KEY}(?:{_IN_OBJECT}|{_INNER_OBJECT}){{0,400}}+\}}"
+_LIST = rf"\[[ ]?{_STRING}(?:,[ ]?(?:{_STRING}|[\w.-]{{1,40}})){{0,100}}[ ]?\]"
+
 
 # What a form asks for.
 _FIELDS = (
@@ -88,6 +96,7 @@ KINDS = (
     Kind("<", rf"<</?[A-Za-z_][\w.:-]{{0,60}}(?:[ ](?:\$[^<>{LINE_ENDS}]{{1,200}}|[\w ]{{0,40}}\w))?>>"),
     Kind("<", r"(?<!\w)<[A-Za-z][\w-]{0,40}(?:[ ][\w-]{1,40}){1,3}>(?!\w)"),  # manuals, mail merge: <user name>
     Kind("{", r"\{(?!else\})\w{1,40}\}"),  # nearly all: {name}, {0}
+    Kind("{", _OBJECT),  # JSON, JavaScript, Python: {"a": "b"}, {a: 1}
     # Handlebars, Mustache, Go: blocks
     Kind(
         "{",
@@ -136,6 +145,7 @@ KINDS = (
     Kind(
         "{", r"(?<![A-Za-z\]])\{[ ]{0,3}[^\s{}#,]{1,60}(?:[ ][^\s{},]{1,40}){0,2}[ ]{0,3}\}|\{\\[\w\\&(),.-]{1,200}\}"
     ),
+    Kind("[", _LIST),  # JSON: ["a", "b"]
     Kind("'", r"'[{}]+'"),  # ICU: quoted braces
     Kind("$#@%", rf"[$#@%]!?{_BRACED}"),  # shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}
     Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}"),  # i18next, shell: $t(key), $(command)
@@ -288,8 +298,12 @@ WORD_KINDS = (
 _KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
 _BBCODE = "b|i|u|s|url|color|size|quote|code|list|img|center|font|email|h[1-6]"
 _ROLE = r":[A-Za-z][\w:+.-]{0,40}:"
-_MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
-_KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
+# Keyboards' keys, in English and German
+MODIFIERS = "Ctrl|Control|Strg|Alt ?Gr|Alt|Shift|Umschalt|Meta|Cmd|Command|Option|Opt|Super|Windows|Win|Fn"
+KEYS = (
+    r"F\d{1,2}|Delete|Del|Escape|Esc|Insert|Ins|Home|End|PgUp|PgDn|Page ?(?:Up|Down)|Enter|Return|Tab|Space|Backspace"
+    r"|(?:Up|Down|Left|Right)(?: Arrow)?|Click|Entf|Einfg|Pos1|Ende|Eingabe"
+)
 
 # What is no text in strings of programs (gettext, XLIFF) besides their arguments, in order of precedence, by what
 # `documents/program_strings.py` makes of it: most is formatting there, whose words are translated.
@@ -324,7 +338,7 @@ STRING_KINDS = {
         r"\[[^][\n]{1,500}\]\([^()\s]{1,1000}\)",  # Markdown: [text](address)
     ),
     # Kept: the key behind a menu's entry
-    "shortcut": (rf"(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z",),
+    "shortcut": (rf"(?<=\t)(?:(?:(?:{MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{KEYS})\Z",),
     # A break: "Open..."
     "ellipsis": (r"(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t))",),
 }

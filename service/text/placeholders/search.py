@@ -2,13 +2,13 @@
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import TooMany
 from service.text.placeholders.custom import OwnPlaceholders
-from service.text.placeholders.kinds import KINDS, LONGEST, WORD_KINDS, WORD_SIGNS, Kind, compiled
+from service.text.placeholders.kinds import KINDS, LINE_ENDS, LONGEST, WORD_KINDS, WORD_SIGNS, Kind, compiled
 from service.text.placeholders.messages import find_messages
 from service.text.spans import Span
 
@@ -25,6 +25,9 @@ _NOT_NAME = re.compile(r"[^a-z*].*", re.DOTALL)
 _UNPAIRED_TAGS = frozenset(("*", "br", "hr", "li", "ul", "ol", "tr", "td", "th"))
 _ENDS = re.compile(r"\[/([a-z]{1,20})\]")
 _NUMBERED = re.compile(r"[%$]\d(?!\d)")
+_LINE_END = re.compile(f"[{LINE_ENDS}]")
+# A run of backquotes; in a group, if it may begin code of several lines.
+_FENCE = re.compile(r"((?<![^\n\r])`{3,}+|`{3,}+(?=[^\s`.,;:!?)]|[ \t]{0,9}[\n\r]))|`{3,}+")
 
 
 class Placeholder(NamedTuple):
@@ -43,32 +46,49 @@ def find_placeholders(text: str) -> list[Span]:
 def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[Placeholder]:
     """Find placeholders of the kinds in `kinds.py`, and a caller's `own`, in a plain text; sorted and disjoint.
 
-    One that contains others, as an address may, counts as one; the caller's own come first. None of the kinds' spans
-    several lines. `$1` and most percentages are none: they are prices, and Turkish writes "%50". Of ICU's messages, the
-    branches are texts, and the rest is apart from them.
+    One that contains others, as an address may, counts as one; the caller's own come first. None spans
+    several lines, but for fenced code, which is then apart. `$1` and most percentages are none: they are prices, and
+    Turkish writes "%50". Of ICU's messages, the branches are texts, and the rest is apart from them.
     """
-    taken: Sequence[tuple[int, int, bool]] = list(find_messages(text)) if _BRANCHES.search(text) else ()
+    taken = [Placeholder(*part) for part in find_messages(text)] if _BRANCHES.search(text) else []
+    if "```" in text:
+        taken = _disjoint([*_fenced(text)], taken)
     if own is not None:
-        taken = _disjoint(own.find(text), taken)
+        taken = _disjoint([Placeholder(*span) for span in own.find(text)], taken)
     if not taken and _ANY.search(text) is None:
         return []
     reading = _Reading(text)
-    for start, end, is_apart in paced(taken):
-        reading.keep(Placeholder(start, end, is_apart))
+    for each in paced(taken):
+        reading.keep(each)
     reading.read(len(text))
     return reading.found
 
 
-def _disjoint(own: Sequence[Span], messages: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-    """Return all of `own`, and the messages' parts that overlap none of them."""
-    if not own:
-        return list(messages)
-    taken: list[tuple[int, int, bool]] = [(*span, False) for span in own]
+def _fenced(text: str) -> Iterator[Placeholder]:
+    """Yield code between runs of three or more backquotes, of which the second is no shorter, as chats have it.
+
+    It has several lines only if the first run is at the beginning of the code, or at an end of a line.
+    """
+    opening: re.Match[str] | None = None
+    for found in paced(_FENCE.finditer(text)):
+        if opening is None or (opening[1] is None and _LINE_END.search(text, opening.end(), found.start())):
+            opening = found
+        elif len(found[0]) >= len(opening[0]):
+            start, end = opening.start(), found.end()
+            yield Placeholder(start, end, is_apart=_LINE_END.search(text, start, end) is not None)
+            opening = None
+
+
+def _disjoint(first: Sequence[Placeholder], others: Iterable[Placeholder]) -> list[Placeholder]:
+    """Return all of `first`, and those of the others that overlap none of them."""
+    if not first:
+        return list(others)
+    taken = list(first)
     index = 0
-    for part in messages:
-        while index < len(own) and own[index].end <= part[0]:
+    for part in others:
+        while index < len(first) and first[index].end <= part.start:
             index += 1
-        if index == len(own) or own[index].start >= part[1]:
+        if index == len(first) or first[index].start >= part.end:
             taken.append(part)
     return sorted(taken)
 

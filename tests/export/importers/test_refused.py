@@ -20,11 +20,6 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
         "it is a checkpoint of fairseq (418M_last_checkpoint.pt, data_dict.128k.txt)",
         "take the folder for transformers",
     ),
-    "fairseq, a pair": (
-        {"checkpoint_best.pt": "PK", "dict.en.txt": "the 9\n", "dict.de.txt": "der 9\n", "bpecodes": ""},
-        "it is a checkpoint of fairseq (checkpoint_best.pt, dict.de.txt)",
-        "ct2-fairseq-converter --model_path FILE --data_dir FOLDER --output_dir NEW makes a folder that can be given",
-    ),
     "LoRA": (
         {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
         "it is a PEFT adapter (adapter_config.json) of 'facebook/nllb-200-distilled-600M'",
@@ -105,6 +100,11 @@ def problem_of(folder: Path, **config: Any) -> str:
         ("qwen2", "Qwen2ForCausalLM", "a decoder without an encoder"),
         ("gemma3", "Gemma3ForConditionalGeneration", "a decoder without an encoder"),
         ("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", "a decoder without an encoder"),
+        (
+            "xlm-roberta",
+            "XLMRobertaForMaskedLM",
+            "a mere encoder, which does not generate; converted are models of both",
+        ),
         ("a_new_one", "ANewOneForCausalLM", "a decoder without an encoder (ANewOneForCausalLM)"),
     ],
 )

@@ -38,6 +38,10 @@ from service.engine.runtime.kernels import PATH
         (("--file", "x.md", "--attributes"), "--attributes is for --format html, and this is md"),
         (("--file", "x.md", "--retranslate"), "--retranslate is for --format po and xliff, and this is md"),
         (("--file", "x.csv", "--column", "a", "--front-matter", "b"), "--front-matter is for --format md and mdx"),
+        (
+            ("--file", "x.md", "--skip-key", "a"),
+            "--skip-key is for --format json, arb, yaml,",
+        ),
         (("--file", "x.md", "--column", "1"), "--column is for --format tsv and csv, and this is md"),
         (("--file", "x.docx", "--num-hypotheses", "2"), "it can't be used with --format docx"),
         (("--format", "srt", "Hello"), "--format srt is for files and pipes"),

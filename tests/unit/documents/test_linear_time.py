@@ -1,6 +1,7 @@
 """Whatever a document has, often or long: reading it takes linear time."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Mapping
 
@@ -8,11 +9,11 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.patience import patient
-from tests.unit.documents.formats.office import link_field, mark, presentation, said, word
+from tests.unit.documents.formats.office import in_cell, link_field, mark, presentation, said, spreadsheet, word
 from tests.unit.documents.formats.packages import NOTE, book, open_document_file
 from tests.unit.documents.pseudo import translated
 
-OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",))
+OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",), skip_keys=("*a*a*a*b",))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,11 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
         ("a.yml", "k: '" + "''" * 15_000),
         ("a.properties", "a" + "\\\n" * 15_000),
         ("a.properties", "a=" + "\\\n " * 15_000),
+        *(
+            ("a.json", json.dumps([sign * (1_900 // len(sign))] * 50))
+            for sign in ("a-", "a/", "yy", "'", "[", "[]", "\\d", "(1", "*", "AB_", "^", "text/", "A", "- ")
+        ),
+        ("a.json", json.dumps({"icon": "a " * 50_000, "a." * 50_000: "&" * 100_000, "b": "&a " * 30_000})),
         ("a.strings", "/*" * 15_000),
         ("a.strings", '"' + '\\"' * 15_000),
         ("a.xml", "<resources><string>a" + "&lt;b " * 15_000 + "</string></resources>"),
@@ -137,6 +143,10 @@ SHAPES: Mapping[str, Shape] = {
     "resx, values": ("a.resx", lambda n: f"<root>{'<data><value>a word</value></data>' * n}</root>"),
     "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
     "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
+    "spreadsheet, strings": ("a.xlsx", lambda n: spreadsheet("<si><t>a word</t></si>" * n)),
+    "spreadsheet, runs": ("a.xlsx", lambda n: spreadsheet(f"<si>{in_cell('word ') * n}</si>")),
+    "spreadsheet, cells": ("a.xlsx", lambda n: spreadsheet("", cells='<c t="str"><v>a word</v></c>' * n)),
+    "spreadsheet, formulas": ("a.xlsx", lambda n: spreadsheet("<si/>", cells='<c><f>"a</f></c>' * n + "<" * n)),
     "odt, paragraphs": ("a.odt", lambda n: open_document_file("<text:p>word</text:p>" * n)),
     "epub, paragraphs": ("a.epub", lambda n: book("<p>a word</p>" * n)),
     "epub, empty tags": ("a.epub", lambda n: book("<p>" + 'a<a id="page1"/>' * n + "</p>")),

@@ -9,7 +9,9 @@ from service.documents.opening import MAX_BYTES
 from tests.programs import output_of
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
-ARCHIVES = {".docm", ".docx", ".dotm", ".dotx", ".epub", ".odp", ".ods", ".odt", ".pptx"}
+ARCHIVES = {".docm", ".docx", ".dotm", ".dotx", ".epub", ".odp", ".ods", ".odt", ".pptx"} | {
+    *(".xlsm", ".xlsx", ".xltm", ".xltx")
+}
 MORE = ", and more words" * 20
 MEASURED = """
 import json, os, resource, sys

@@ -57,6 +57,27 @@ def test_comments_are_told() -> None:
     assert (texts(document), document.notes) == (["a"], ("Comments were left as they are.",))
 
 
+def test_cells_whose_text_is_an_attribute_too_have_it_once() -> None:
+    cell = '<table:table-cell office:value-type="string" office:string-value="a"><text:p>a</text:p></table:table-cell>'
+    written = translated(open_document("a.ods", open_document_file(cell, "spreadsheet")))
+    assert '<table:table-cell office:value-type="string"><text:p>A<' in files(written)["content.xml"].decode()
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        '<table:table-cell table:formula="of:=IF([.A1]=&quot;Yes&quot;;1;0)"/>',
+        '<table:content-validation table:condition=\'of:cell-content-is-in-list("Yes";"No")\'/>',
+        '<table:filter-condition table:value="yes"/>',
+    ],
+)
+def test_texts_of_cells_that_formulas_name_stay(named: str) -> None:
+    cells = "<table:table-cell><text:p>Yes</text:p></table:table-cell><text:p>Yes</text:p>"
+    document = open_document("a.ods", open_document_file(named + cells, "spreadsheet"))
+    assert texts(document) == ["Yes"]
+    assert list(document.notes) == ['Cells were left as they are where formulas or tables name their text: "Yes".']
+
+
 def test_a_presentation_without_slides_stays_as_it_is() -> None:
     main = f'<Override PartName="/ppt/p.xml" ContentType="{OPEN_XML}.presentationml.presentation.main+xml"/>'
     content = {"[Content_Types].xml": f"<Types>{main}</Types>", "ppt/p.xml": "<p/>"}

@@ -1,5 +1,8 @@
 """Strings of programs in JSON and other formats: what is translated, how it is written, and what is refused."""
 
+import json
+from collections.abc import Sequence
+
 import pytest
 
 from service.documents import DocumentOptions, open_document
@@ -18,12 +21,82 @@ from tests.unit.documents.pseudo import texts, translated
         ('{"@@locale": "en", "a": "x", "@a": {"description": "y", "placeholders": {"z": {"example": "w"}}}}', ["x"]),
         ('{"$schema": "https://a/b", "$id": {"x": "y"}, "a": "z"}', ["z"]),
         ('["x", {"y": [["z"]]}]', ["x", "z"]),
+        ('[["x"], {"message": "y"}]', ["y"]),
         ('"x"', ["x"]),
         ('{"key_one": "{{count}} item", "key_other": "{{count}} items"}', ["{{count}} item", "{{count}} items"]),
     ],
 )
 def test_what_is_a_text(source: str, expected: list[str]) -> None:
     assert texts(open_document("a.json", source.encode())) == expected
+
+
+TREE = b'{"a": {"title": "x", "icon": "fa-x", "meta": {"note": "y"}}, "b.title": "z", "list": [{"type": "w"}]}'
+
+
+@pytest.mark.parametrize(
+    ("keys", "skipped", "expected", "left"),
+    [
+        ((), (), "xyz", "2: icon, type"),
+        (("icon", "list"), (), ["x", "fa-x", "y", "z", "w"], ""),
+        (
+            (),
+            ("meta.*", "b.t*"),
+            "x",
+            "4: icon, note, title, type",
+        ),
+        ((), ("a",), "z", "4: title, icon, note, type"),
+        (
+            ("a.title",),
+            ("*",),
+            "x",
+            "4: icon, note, title, type",
+        ),
+        (("itle", "A"), ("eta",), "xyz", "2: icon, type"),
+    ],
+)
+def test_keys_say_what_is_a_text(
+    keys: tuple[str, ...], skipped: tuple[str, ...], expected: Sequence[str], left: str
+) -> None:
+    document = open_document("a.json", TREE, DocumentOptions(keys=keys, skip_keys=skipped))
+    note = left.replace(": ", " values that are no texts were left as they are, of the keys ")
+    assert (texts(document), document.notes) == ([*expected], (f"{note}.",) if left else ())
+
+
+def test_a_note_names_some_keys() -> None:
+    document = open_document("a.json", json.dumps({f"k{number:02}": "fa-x" for number in range(20)}).encode())
+    assert document.notes[0].endswith(
+        "of the keys k00, k01, k02, k03, k04, k05, k06, k07, k08, k09, k10, k11, 8 others."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        (
+            "a.json",
+            '{"a": "&Save {file}", "b": "Save &&as", "c": "AT&T"}',
+            '{"a": "&SAVE {FILE}", "b": "SAVE &&AS", "c": "AT&T"}',
+        ),
+        ("a.yml", "a: Save &as", "a: SAVE &AS"),
+        ("a.yml", "a: '&Save'", "a: '&SAVE'"),
+        ("a.properties", "file=&File\na=E&xit && go\nb=Save _all_", "file=&FILE\na=E&XIT && GO\nb=SAVE _ALL_"),
+        ("a.strings", '"a" = "Save %@ &now";', '"a" = "SAVE %@ &NOW";'),
+        (
+            "a.resx",
+            "<root><data><value>Save &amp;As...</value></data></root>",
+            "<root><data><value>SAVE &amp;AS...</value></data></root>",
+        ),
+        (
+            "a.resx",
+            "<root><data><value>R_esize</value></data></root>",
+            "<root><data><value>R_ESIZE</value></data></root>",
+        ),
+    ],
+)
+def test_accelerators_are_no_part_of_the_text(name: str, source: str, expected: str) -> None:
+    document = open_document(name, source.encode())
+    assert "&" not in "".join(texts(document)).replace("AT&T", "").replace(" && ", "")
+    assert translated(document).decode() == expected
 
 
 def test_a_note_counts_what_is_for_translators() -> None:

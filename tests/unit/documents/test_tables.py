@@ -16,6 +16,20 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 PLAIN = st.text('ab" ,é', max_size=6)
 QUOTED = st.text('ab" ,é\r\n', max_size=6)
 WIDTHS = st.integers(2, 4)
+FORMULAS = """id|text
+1|=SUM(A1:A9)
+2|=$A$1&"x"
+3|='A sheet'!B2
+4|=-2*(3+A1)
+5|="a"&B1
+6|=Summe.Wenn(A1;"go")
+7|=@IF(A1>5,"Yes","No")
+8|=Data!A1
+9|=> go
+10|=A1 steak
+11|=) ha
+12|== go ==
+"""
 
 
 def test_a_translation_is_quoted_if_it_needs_to_be() -> None:
@@ -64,6 +78,7 @@ def test_a_translation_that_begins_with_a_quotation_mark_is_quoted_in_tsv_as_wel
         ("id,text\n", ["text"], []),
         ('"id", "text" ,x\n1, "go, now" ,y\n', ["text"], ["go, now"]),
         ("b,x,a\none,two,three\n", ["a", "b"], ["one", "three"]),  # in the order of the file
+        (FORMULAS, ["text"], ["=> go", "=A1 steak", "=) ha", "== go =="]),
     ],
 )
 def test_delimiter_and_columns_are_found(source: str, columns: list[str], expected: list[str]) -> None:
@@ -72,9 +87,13 @@ def test_delimiter_and_columns_are_found(source: str, columns: list[str], expect
     assert unchanged(document) == source.encode()
 
 
-def test_short_records_are_told_and_with_a_header_columns_by_number_have_names() -> None:
-    document = open_document("t.csv", b"id,text\n1,go\n2\n", TEXT)
-    assert list(document.notes) == ["1 records are too short for the asked columns, and left as they are: lines 3."]
+def test_what_is_left_is_told_and_with_a_header_columns_by_number_have_names() -> None:
+    document = open_document("t.csv", b'id,text\n1,go\n2\n3,=A1&"x"\n4,"=SUM(A1)"\n', TEXT)
+    assert document.written(["a"]) == b'id,text\n1,a\n2\n3,"=A1&""x"""\n4,"=SUM(A1)"\n'
+    assert list(document.notes) == [
+        "1 records are too short for the asked columns, and left as they are: lines 3.",
+        "2 cells are formulas, and left as they are: lines 4, 5.",
+    ]
     options = DocumentOptions(columns=("1",), has_header=True)
     assert texts(open_document("t.tsv", b"Hello\tx\ngo\ty\n", options)) == ["go"]
 

@@ -48,6 +48,28 @@ FOUND = [
         ["📅 2025-03-04", "⏳2025-03-01", "📞 +49 30 1234567", "1.2.3"],
     ),
     ("Step ② is after①, ❸ and ㉑", ["②", "①", "❸", "㉑"]),
+    ("AT&T's Q&As, 1&1, A&amp;B; H&M-Filiale", ["AT&T", "Q&As", "1&1", "A&amp;B", "H&M"]),
+    ("Article 6 (1) (f), not 3 (a), of 3(2A)(b), /a/5 kg, /a/5kg/b.c", ["6 (1) (f)", "3(2A)(b)", "/a/5", "/a/5kg/b.c"]),
+    ("R & D, Johnson & Johnson, Smith & Sons", ["R & D", "Johnson & Johnson", "Smith & Sons"]),
+    ("Use open(\"a.txt\").read(), load('x') or f(x)", ['open("a.txt").read()', "load('x')", "f(x)"]),
+    (
+        "Use max(a, b), int(input(“Age: ”)), sleep(5), foo(a=1)",
+        ["max(a, b)", "int(input(“Age: ”))", "sleep(5)", "foo(a=1)"],
+    ),
+    ("os.path.join(root, name), =IF(A1>5,'a b','c')", ["os.path.join(root, name)", "IF(A1>5,'a b','c')"]),
+    (
+        'console.log("Hello you"), userID(a), args[0], d["a b"]',
+        ['console.log("Hello you")', "userID(a)", "args[0]", 'd["a b"]'],
+    ),
+    ("Press Ctrl+Shift+P, Ctrl-C, Alt + F4, ⌘S or ⌥+⇧+a.", ["Ctrl+Shift+P", "Ctrl-C", "Alt + F4", "⌘S", "⌥+⇧+a"]),
+    (
+        "shift-enter, Ctrl/Cmd+K, Strg+Entf, Ctrl+click, Ctrl++",
+        ["shift-enter", "Ctrl/Cmd+K", "Strg+Entf", "Ctrl+click", "Ctrl++"],
+    ),
+    (
+        "See 4.2(a)(iii), 6(1)(f)-(h), 10b-5(c), II(3) and (b)(ii).",
+        ["4.2(a)(iii)", "6(1)(f)-(h)", "10b-5(c)", "II(3)", "(b)(ii)"],
+    ),
     ("Call 555-1234, +1 (276) 387-8516, 0171/1234567", ["555-1234", "+1 (276) 387-8516", "0171/1234567"]),
 ]
 
@@ -60,6 +82,9 @@ WORDS = [
     "at 10:30:15 or 10:30, 100 % of #1, C#, C++",
     "well-known -- as ever - words",
     "-Hello. -I am. He said -I am, -Peter. Vor- und -nachher, Note:10, x = y, Haus¹",
+    "file(s), ein(e), Lehrer(in), Rome(Italy), A(n), code(IBAN), note[1], use(see this, please), key(it's), 10(ten)",
+    "Save & Close, x&Y, A&, Fish &amp; Chips, &A, Law & Order, Terms & Conditions",
+    "a win-win, command-line, Control-flow, Shift + hard work, Option + Tax, (a) or (iii)",
     "About 10,000 or 1.5 or $5 or 2017-18 or 1.234.567 or 24.12.2026 or 10 000",
 ]
 
@@ -137,25 +162,12 @@ def test_the_stop_of_a_time_is_its_own_where_no_sentence_ends(text: str, rest: s
 
 HOSTILE_IDENTIFIERS = (
     *("a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"),
-    *(" -a", "a=", "a:1", "*.", "1,", "A₂", "--a=", "📅 ", "②"),
+    *(" -a", "a=", "a:1", "*.", "1,", "A₂", "--a=", "f('", "f(a, ", "f(", "a['", "(a)", "1(a", "Ctrl+", "Alt-", "⌘"),
+    *("📅 ", "②"),
 )
 HOSTILE_AMOUNTS = (
-    "1",
-    "1 ",
-    "1,",
-    "1 000 ",
-    "1-",
-    "1 x ",
-    "-",
-    "USD ",
-    "$1",
-    "1:30 ",
-    "1 am-",
-    "1 k",
-    "1/1",
-    "📅 1",
-    "to 9 a.m. ",
-    "9 p.m.\n",
+    *("1", "1 ", "1,", "1 000 ", "1-", "1 x ", "-", "USD ", "$1", "1:30 ", "1 am-", "1 k", "1/1"),
+    *("📅 1", "to 9 a.m. ", "9 p.m.\n"),
 )
 
 

@@ -77,6 +77,8 @@ def found(text: str, *custom: OwnPlaceholder) -> list[str]:
         "‹${a.b(c)}› ‹$(whoami)› ‹$HOME› ‹$user->name› ‹$NAME$›",
         "‹{0,number,#.##}› ‹{day, date, long}›",
         "Fish ‹&amp;› chips ‹&#8211;› R&D; A&B",
+        '‹{"a": "b"}›, ‹{a: 1}›, ‹{\'a\': {"b": [{"}": 1}]}}›, ‹["a", \'b\']›; {note: this is text} ["a" b]',
+        "‹```a```› b ‹```js\nlet a = 1;\n```›\nc ‹````\nd ``` e\n````›: ``` f\ng ‹```h```› i ```",
         "‹§a›Hello ‹§6›you, § 5, §5 BGB",
         '‹[gallery id="1"]› ‹[_1]› ‹[FIRST_NAME]› [a b]',
         "‹@count› ‹%author› ‹!link› ‹@:key› ‹@.lower:key›",
@@ -140,6 +142,7 @@ def test_what_is_none_is_not_found(text: str) -> None:
         "a‹&lt;br/&gt;›b‹&lt;p id='x'&gt;›c &lt;b&gt;",
         "‹{n:plural:›one a‹|›{} b‹}› ‹{x:choose(1|2):›c‹|›d‹}›",
         "‹[*]›a ‹[quote]›b‹[/quote]› [left]",
+        "a ‹```\nb\n```› ```c``` d ``` e\nf ‹```g\nh```› i",
         "no apple ‹|› one apple ‹||||› {0}a‹|›[2,*]b",
     ],
 )
@@ -199,6 +202,7 @@ def test_no_search_goes_on_for_long() -> None:
         *("$(", "$a", "@", "@:(", " !a", " :a", ":a:`", "%%a", "%1", "%a-", "%<a", "&#1", "[a ", "[a=", "[left]"),
         *("[a b=c ", "\\", "\\a[", "\\(", "a\\u0041", "`a", "§", "*|a", "__A", "C:\\", "{a,plural,one{"),
         *("{a,choice,1#", "{a,plural,one{}", "{a,select,b{'{", "{a:plural:", "{a ", "<a b ", "<<a ", "|a", "~a", "^a"),
+        *("```a\n", '{"a":', '{"a":"', '["a', '["a",', "{a:1{", "A&", "A & ", "AA & "),
         *("=a", "«a", "[*a ", "[first ", "###a", "%%A ", "%A ", "$a^", "t`a", "\\ref{", "&lt;p ", "a@b."),
     ],
 )

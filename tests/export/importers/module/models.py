@@ -15,6 +15,7 @@ from torch.nn import functional
 
 SOURCE_SIZE, TARGET_SIZE, WIDTH, NUM_HEADS, D_HEAD, INNER, LONGEST = 50, 47, 16, 4, 4, 24, 60
 PAD = 0
+Change = Callable[[Tensor], Tensor]
 
 
 class ScalarNorm(nn.Module):
@@ -37,9 +38,10 @@ class RootNorm(nn.Module):
         return self.g * x / torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-6)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, bias: Tensor | float = 0.0) -> Tensor:
-    """Attention of (..., T, d) queries to (..., S, d) keys that are not `hidden` (T, S), with a bias of scores."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + bias
+def attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, change: Change | None = None) -> Tensor:
+    """Attention of (..., T, d) queries to (..., S, d) keys that are not `hidden` (T, S), with changed scores."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    scores = scores if change is None else change(scores)
     if hidden is not None:
         scores = scores.masked_fill(hidden, -1e9)
     return scores.softmax(-1) @ v
@@ -61,30 +63,67 @@ class PerHead(nn.Module):
 
 
 class Grouped(nn.Module):
-    """Two heads of queries for each of keys and values, without biases; queries may be biased or rotated."""
+    """Two heads of queries for each of keys and values, without biases; scores may be changed, queries rotated."""
 
-    def __init__(self, num_shared: int = NUM_HEADS // 2, slope: float = 0.0, is_rotary: bool = False) -> None:
+    def __init__(
+        self,
+        num_shared: int = NUM_HEADS // 2,
+        change: Change | None = None,
+        is_rotary: bool = False,
+        size: int = D_HEAD,
+    ) -> None:
         super().__init__()
-        self.q_proj, self.o_proj = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(2))
-        self.k_proj, self.v_proj = (nn.Linear(WIDTH, num_shared * D_HEAD, bias=False) for _ in range(2))
-        self.slope, self.is_rotary = slope, is_rotary
+        self.q_proj, self.o_proj = nn.Linear(WIDTH, NUM_HEADS * size, False), nn.Linear(NUM_HEADS * size, WIDTH, False)
+        self.k_proj, self.v_proj = (nn.Linear(WIDTH, num_shared * size, bias=False) for _ in range(2))
+        self.change, self.is_rotary, self.size = change, is_rotary, size
 
     def forward(self, x: Tensor, memory: Tensor, hidden: Tensor | None) -> Any:
         q, k, v = (
-            layer(given).unflatten(-1, (-1, D_HEAD)).transpose(1, 2)
+            layer(given).unflatten(-1, (-1, self.size)).transpose(1, 2)
             for layer, given in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
         )
         if self.is_rotary and x is memory:
             q, k = rotated(q), rotated(k)
         k, v = (each.repeat_interleave(NUM_HEADS // each.shape[1], 1) for each in (k, v))
-        distance = torch.arange(x.shape[1])[:, None] - torch.arange(memory.shape[1])
-        return self.o_proj(attend(q, k, v, hidden, -self.slope * distance.abs()).transpose(1, 2).flatten(2))
+        return self.o_proj(attend(q, k, v, hidden, self.change).transpose(1, 2).flatten(2))
 
 
 def rotated(x: Tensor) -> Tensor:
+    """Turn the first four components of (..., T, d); there may be no others."""
     angles = torch.arange(x.shape[-2])[:, None] * torch.tensor([1.0, 0.01])
-    first, second = x.chunk(2, -1)
-    return torch.cat([first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()], -1)
+    first, second, rest = x.split([2, 2, x.shape[-1] - 4], -1)
+    turned = first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()
+    return torch.cat([*turned, rest], -1)
+
+
+class TokensFirst(nn.Module):
+    """Scores (T, S, B, H), as labml.ai's annotated implementations have them, and a norm with an unbiased variance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.output = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, x: Tensor, memory: Tensor, hidden: Tensor | None) -> Any:
+        q, k, v = (
+            layer(given).transpose(0, 1).unflatten(-1, (NUM_HEADS, D_HEAD))
+            for layer, given in ((self.query, x), (self.key, memory), (self.value, memory))
+        )
+        scores = torch.einsum("ibhd,jbhd->ijbh", q, k) / math.sqrt(D_HEAD)
+        if hidden is not None:
+            scores = scores.masked_fill(hidden[..., None, None], -torch.inf)
+        return self.output(torch.einsum("ijbh,jbhd->bihd", scores.softmax(1), v).flatten(2))
+
+
+class Experts(nn.Module):
+    """A mixture of experts: all of them, by their probabilities."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router, self.experts = nn.Linear(WIDTH, 2), nn.ModuleList(Plain() for _ in range(2))
+
+    def forward(self, x: Tensor) -> Any:
+        shares = self.router(x).softmax(-1).split(1, -1)
+        return sum(share * expert(x) for share, expert in zip(shares, self.experts, strict=True))
 
 
 class Packed(nn.Module):
@@ -130,6 +169,7 @@ class Options:
     feed_forward: Callable[[], nn.Module] = Plain
     norm: Callable[[int], nn.Module] = nn.LayerNorm
     is_pre: bool = True
+    alpha: float | None = None  # of streams, as DeepNorm has it
     is_learned: bool | None = False  # positions: a parameter, or sinusoids times a learned factor, or none
     narrow: int = 0  # embeddings of this width, and a Linear behind
     is_tied: bool = False
@@ -137,6 +177,7 @@ class Options:
     has_residuals: bool = True
     is_parallel: bool = False  # attention and feed-forward read the same
     hides_in_encoder: bool = False
+    shows_later: bool = False  # to the decoder
     drops: bool = False  # even in evaluation
 
 
@@ -158,7 +199,8 @@ class Layer(nn.Module):
             given = norm(x) if is_pre else x
             inputs = (given, hidden) if part is attentions[0] else (memory, None)
             branch = gamma * (part(given) if part is feed_forward else part(given, *inputs))
-            total = x + branch if self.options.has_residuals else branch
+            stream = x if self.options.alpha is None else self.options.alpha * x
+            total = stream + branch if self.options.has_residuals else branch
             x = total if is_pre else norm(total)
         return x
 
@@ -195,7 +237,7 @@ class Handwritten(nn.Module):
             memory = layer(memory, None, hidden)
         memory = self.ends[0](memory)
         for layer in self.dec:
-            x = layer(x, memory, later[: target.shape[1], : target.shape[1]])
+            x = layer(x, memory, None if self.options.shows_later else later[: target.shape[1], : target.shape[1]])
         logits = self.out(self.ends[1](x))
         return logits.log_softmax(-1) if self.options.has_log_softmax else logits
 
@@ -265,5 +307,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "packed": partial(Handwritten, Options(Packed, SwiGlu, is_learned=True, is_tied=True, has_log_softmax=True)),
     "grouped": partial(Handwritten, Options(Grouped, partial(Plain, functional.silu), RootNorm)),
     "rotary": partial(Handwritten, Options(partial(Grouped, 1, is_rotary=True), is_learned=None)),
+    "half rotary": partial(Handwritten, Options(partial(Grouped, 1, is_rotary=True, size=8), is_learned=None)),
+    "alpha": partial(Handwritten, Options(TokensFirst, is_pre=False, alpha=1.5)),
     "scalar norms": partial(Handwritten, Options(Packed, partial(Plain, functional.gelu), ScalarNorm)),
 }

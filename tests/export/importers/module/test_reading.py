@@ -38,12 +38,15 @@ CHOICES: dict[str, dict[str, Any]] = {
         "positions.rotary_pairs": "halves",
         "attention_bias": False,
     },
+    "half rotary": {"norm": "pre", "positions.rotary_size": 4, "positions.base": 1e4, "d_head": 8},
+    "alpha": LEARNED | {"norm": "post", "final_norm": False},
     "scalar norms": LEARNED | {"norm": "pre", "layer_norm": "scalar", "activation": "gelu"},
 }
 
 
 def read(module: nn.Module) -> StoredModel:
     ids = {name: SAID[name] for name in ("pad_id", "unk_id", "decoder_start_id", "eos_id")}
+    ids |= {"max_source_positions": LONGEST, "max_target_positions": LONGEST}
     source, target = (Vocabulary("tokenizers", ".json", size, {}, Path()) for size in (SOURCE_SIZE, TARGET_SIZE))
     companions = Companions(ImportOptions(), Settings(ids, source_eos_id=3), source, target)
     return read_module(Author(module, lambda model, *rows: model(*rows)), companions)
@@ -76,3 +79,14 @@ def test_logits_and_choices(name: str) -> None:
     with torch.no_grad():
         next(each for each in module.parameters() if each.dim() > 1).mul_(1.01)
     assert difference(module, own) > 1e-4, "a control: a changed weight is seen"
+
+
+def test_two_norms_in_a_row_that_nothing_has_trained() -> None:
+    """The layer's and the stack's: without gains, both together are nearly one norm."""
+    module = randomized(MODELS["torch post"]())
+    for each in module.modules():
+        if isinstance(each, nn.LayerNorm):
+            each.reset_parameters()
+    stored = read(module)
+    assert (stored.config.final_norm, stored.config.layer_norm_epsilon) == (True, 1e-5)
+    assert difference(module, Transformer.of(stored)) < 1e-5

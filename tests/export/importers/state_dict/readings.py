@@ -1,7 +1,7 @@
 """The documents' formulas in plain torch, corrected where they cannot run, with the documents' own names.
 
-Written from the five documents in `docs/notebooks.md` alone; none of our code takes part, so that agreement means
-something. Masks are (B, 1, Q, S), true where attention is allowed.
+Written from the five documents alone; none of our code takes part, so that agreement means something. Masks are
+(B, 1, Q, S), true where attention is allowed.
 """
 
 import math

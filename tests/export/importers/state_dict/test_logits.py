@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from export.architecture.transformer import Transformer
 from export.importers.imported import ImportedCheckpoint
-from export.importers.state_dict.importer import import_state_dict
+from export.importers.state_dict.importer import import_in_memory, import_state_dict
 from tests.export.importers.module import models
 from tests.export.importers.state_dict.checkpoints import (
     SAID_IDS,
@@ -73,6 +73,7 @@ VARIANTS: dict[str, tuple[Choices, dict[str, Any]]] = {
     "free projection without bias": (replace(PLAIN, projection_bias=False), {}),
     "feed-forward layers that differ in width": (replace(PLAIN, inner=(21, 38)), {}),
     "layers that differ in number": (replace(PLAIN, num_layers=(3, 1)), {}),
+    "one layer of each": (replace(Choices(PACKED), num_layers=(1, 1)), {"attention": "packed"}),
 }
 
 
@@ -104,6 +105,20 @@ def test_variants_of_notebooks(name: str, read: Callable[..., ImportedCheckpoint
     own = Transformer.of(imported.model)
     assert (own.projection.weight is own.decoder.embedding.tokens.weight) == choices.is_tied
     assert imported.name == "saved"
+
+
+BY_RUNNING = (
+    *("plain", "fused", "packed with an output layer", "no biases", "004's attention", "four heads of their own"),
+    *("norm before", "norms with a gain per component", "epsilon inside the root", "without the ReLU"),
+    *("positions said only", "positions learned", "tied projection", "one layer of each"),
+)
+
+
+@pytest.mark.parametrize("name", BY_RUNNING)
+def test_variants_are_read_by_running_them(name: str, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    choices, said = VARIANTS[name]
+    notebook = make(choices, **said).write(tmp_path, tokenizers)
+    assert difference(notebook, import_in_memory(notebook.model, notebook.options)) < 1e-4
 
 
 @pytest.mark.parametrize(

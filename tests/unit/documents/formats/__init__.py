@@ -30,6 +30,7 @@ FORMATS: Mapping[str, Format] = {
     "a.vtt": texts.VTT,
     "a.xlf": catalogues.XLIFF_1,
     "a.xliff": catalogues.XLIFF_2,
+    "a.xlsx": office.XLSX,
     "a.xml": strings.ANDROID,
     "rails.yaml": strings.RAILS,
     "a.yaml": strings.YAML,

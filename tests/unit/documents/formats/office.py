@@ -1,4 +1,4 @@
-"""Presentations and Word's documents."""
+"""Presentations, spreadsheets and Word's documents."""
 
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
 from tests.unit.documents.formats.markup_readers import of_xml
@@ -156,5 +156,56 @@ DOCX = Format(
         f"|{mark('begin')}|<w:r><w:instrText>HYPERLINK x</w:instrText></w:r>|{mark('separate')}|{mark('end')}",
         "<w:hyperlink w:anchor='x'>{}</w:hyperlink>|<w:sdt><w:sdtPr/><w:sdtContent>{}</w:sdtContent></w:sdt>"
         "|<w:fldSimple w:instr='HYPERLINK x'>{}</w:fldSimple>|<w:ins>{}</w:ins>|" + link_field("{}"),
+    ),
+)
+
+
+def spreadsheet(strings: str, _: str = "", /, cells: str = "", **more: str) -> bytes:
+    """Return one with a table of strings, and a sheet with cells, one of which compares with the text `stays`."""
+    types = {
+        "xl/workbook.xml": f"{OPEN_XML}.spreadsheetml.sheet.main+xml",
+        "xl/worksheets/sheet1.xml": f"{OPEN_XML}.spreadsheetml.worksheet+xml",
+        "xl/sharedStrings.xml": f"{OPEN_XML}.spreadsheetml.sharedStrings+xml",
+        "xl/tables/table1.xml": f"{OPEN_XML}.spreadsheetml.table+xml",
+    }
+    overrides = "".join(f'<Override PartName="/{name}" ContentType="{kind}"/>' for name, kind in types.items())
+    formula = '<c r="C1"><f>IF(A1="stays",1,0)</f><v>1</v></c>'
+    return archived(
+        {
+            "[Content_Types].xml": f"<Types>{overrides}</Types>",
+            "xl/workbook.xml": '<workbook><sheets><sheet name="A sheet"/></sheets><calcPr calcId="1"/></workbook>',
+            "xl/worksheets/sheet1.xml": f"<worksheet><sheetData><row>{formula}{cells}</row></sheetData></worksheet>",
+            "xl/sharedStrings.xml": f"<sst>{strings}</sst>",
+            **more,
+        }
+    )
+
+
+def in_cell(text: str, properties: str = "") -> str:
+    return f'<r>{properties}<t xml:space="preserve">{text}</t></r>'
+
+
+IN_RED, SUPER = '<rPr><color rgb="red"/></rPr>', '<rPr><vertAlign val="superscript"/></rPr>'
+IN_COURIER = '<rPr><rFont val="Courier New"/></rPr>'
+
+XLSX = Format(
+    spreadsheet,
+    same(
+        "<si><t>TWO WORDS &amp; É</t></si>",
+        '<si><t xml:space="preserve">  A\nB C </t></si>',
+        "<si><t>A_x000D_B</t></si><si><t/></si><si/>",
+        f"<si>{in_cell('FIND ')}{in_cell('THE KEYS', IN_RED)}{in_cell(' NOW')}</si>",
+        f"<si>{in_cell('HOUSE')}{in_cell('1', SUPER)}{in_cell(' IS')}</si>",
+        f"<si>{in_cell('A')}{in_cell(chr(10))}{in_cell('B', IN_RED)}</si>",
+        f"<si>{in_cell('RUN IT: ')}{in_cell('door', IN_COURIER)}</si><si>{in_cell('door', IN_COURIER)}</si>",
+    )
+    | {"<si><t>stays</t></si><si><t>12 %</t></si>": "<si><t>stays</t></si><si><t>12 %</t></si>"},
+    of_xml(("r", "rPr", "color", "vertAlign", "t"), ("t",)),
+    part="xl/sharedStrings.xml",
+    separator="",
+    mixture=Mixture(
+        "<si>{}</si>",
+        f"{in_cell('a b ')}|{in_cell('red', IN_RED)}|{in_cell('2', SUPER)}|{in_cell(' ')}|{in_cell('x, &amp; y. ')}"
+        f"|{in_cell('c' + chr(10) + 'd')}|{in_cell('door', IN_COURIER)}",
     ),
 )

@@ -58,7 +58,7 @@ _YAML = same(
     "k: >-\n  one\n  two\n\n  three": "k: >-\n  ONE TWO\n\n  THREE",
     "n: 2001-01-02T03:04:05Z": "n: 2001-01-02T03:04:05Z",
     "a_html: <b>x</b> y &amp; z": 'a_html: "<b>X</b> Y &amp; Z"',
-    '"quoted key": -x y': '"quoted key": "-X Y"',
+    '"quoted key": -x y': '"quoted key": "-x Y"',
     "u: see http://a.b/c#d": "u: SEE HTTP://A.B/C#D",
     "q:\n  later\n  text": "q:\n  LATER TEXT",
 }
@@ -89,14 +89,14 @@ PROPERTIES = Format(
         "t=A  ",
         "n=12",
     )
-    | {"key : a\\\n    b\\\r\n  c": "key : ABC", "u=\\u0041b": "u=AB"},
+    | {"k : a\\\n    b\\\r\n  c": "k : ABC", "u=\\u0041b": "u=AB"},
     of_properties,
     variants=(crlf,),
 )
 
 STRINGS = Format(
     lambda body, _: f"/* é */\n{body}\n".encode(),
-    same('"a b" = "TWO WORDS";', 'key="A \\"B\\"\\n";// c', '"alone";', '"p" = "%1$@ %D";')
+    same('"a b" = "TWO WORDS";', 'key="A \\"B\\"\\n";// c', '"alone";', '"p" = "%1$@ A";')
     | {'/* = "no"; */ "k" /**/ = "a\nb" ;': '/* = "no"; */ "k" /**/ = "A\\nB" ;'},
     of_strings,
     variants=(marked, in_utf_16),
@@ -127,6 +127,10 @@ ANDROID = Format(
             r'<string name="a"> <![CDATA[<p>A <a href="x">IT\'S</a></p>]]> </string>'
         ),
         '<string name="a">a &lt;b>b&lt;/b&gt;</string>': '<string name="a">A &lt;b>B&lt;/b&gt;</string>',
+        r'<string name="a">\u0020a\u0020\u0020<b>b</b>\u0020</string>': (
+            r'<string name="a">\u0020A \u0020<b>B</b>\u0020</string>'
+        ),
+        r'<string name="a"><b>name:\u0020</b></string>': r'<string name="a"><b>NAME:\u0020</b></string>',
         r'<string name="a">\@you \?</string>': r'<string name="a">\@YOU ?</string>',
     },
     of_xml(read_text=unescaped),

@@ -1,0 +1,83 @@
+"""Values with the keys of a file of strings: which of them are texts, and what is said of those that are left."""
+
+import fnmatch
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from service.documents.arguments import format_of
+from service.documents.code_values import is_code
+from service.documents.document import DocumentOptions, MimeType, Slot
+from service.documents.inline import Kind, Piece
+from service.documents.program_strings import ProgramString
+from service.documents.values import value_slots
+
+_PLAIN = re.compile(r"(?:[^\W_]|[ ,;!?'()])*+\.?")  # without markup, arguments and accelerators: most values
+_MAX_KEYS = 12  # that a note names
+_MAX_NAME = 40  # characters of each
+_MAX_CHARACTERS = 500  # of a key that is compared with globs
+
+
+class KeyedValues:
+    """The values of one document. They are texts or not as the options say of their keys, else by their form.
+
+    A glob stands for what has it as its path or a part of that, with all that is below; `keys` win over `skip_keys`.
+    """
+
+    def __init__(self, options: DocumentOptions, flag: str = "", signs: str = "&~") -> None:
+        """Take the flag of gettext for how the program writes arguments, if it is known, and accelerators' signs."""
+        self._keys, self._skipped = _pattern(options.keys), _pattern(options.skip_keys)
+        self._kind, self._signs = format_of((flag,)), signs
+        self._num_left = 0
+        self._left: dict[str, None] = {}  # the keys of those that are left, in order
+
+    @property
+    def notes(self) -> list[str]:
+        if not self._num_left:
+            return []
+        names = [*self._left][:_MAX_KEYS]
+        names += [f"{len(self._left) - _MAX_KEYS} others"] * (len(self._left) > _MAX_KEYS)
+        return [f"{self._num_left} values that are no texts were left as they are, of the keys {', '.join(names)}."]
+
+    def slots(
+        self,
+        path: Sequence[str],
+        start: int,
+        end: int,
+        value: str,
+        place: str,
+        encode: Callable[[str], str],
+        mime_type: MimeType = MimeType.TEXT,
+    ) -> Iterator[Slot]:
+        """Yield the slot of a value, as `value_slots` does, if it is a text; `path` are the keys that lead to it."""
+        for slot in value_slots(start, end, value, place, encode, mime_type):
+            if not self._is_text(path, slot.text.text):
+                self._num_left += 1
+                self._left[path[-1][-_MAX_NAME:].rpartition(".")[2] if path else '""'] = None
+            elif mime_type is MimeType.HTML or _PLAIN.fullmatch(slot.text.text):
+                yield slot
+            else:
+                string = ProgramString([Piece(Kind.TEXT, text=slot.text.text)], self._kind, signs=self._signs)
+                if string.inline.has_words:
+                    write = functools.partial(_written, string, slot.write)
+                    yield replace(slot, text=string.inline.document_text(place), write=write)
+
+    def _is_text(self, path: Sequence[str], text: str) -> bool:
+        if self._keys or self._skipped:
+            names = ".".join(name[:_MAX_CHARACTERS] for name in path)
+            if self._keys and self._keys.match(names):
+                return True
+            if self._skipped and self._skipped.match(names):
+                return False
+        return not is_code(path[-1] if path else "", text.replace("&", ""))  # without accelerators
+
+
+def _pattern(globs: Sequence[str]) -> re.Pattern[str] | None:
+    """Return what matches the paths that have one of these globs, between points or the ends."""
+    forms = (f"{before}{glob}{after}" for glob in globs for before in ("", "*.") for after in ("", ".*"))
+    return re.compile("|".join(map(fnmatch.translate, forms))) if globs else None
+
+
+def _written(string: ProgramString, write: Callable[[str], str], translation: str) -> str:
+    return write(string.written(translation))
