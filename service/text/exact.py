@@ -55,6 +55,11 @@ _CALL = (
 _HELD = rf"(?:(?:{MODIFIERS})(?:[+-]|[ ][+][ ]|/(?=(?:{MODIFIERS})[+-]))|[⌘⌥⇧⌃][+-]?)"
 _KEY = rf"(?:(?:{KEYS}|[0-9a-z]|(?<=[+ ])(?:{MODIFIERS}))(?![\w]|-[\w])|(?<=[+])(?:[^\s\w]|[\w]{{2,12}}))"
 
+# Emoji and signs like them (but no arrows), which belong to the number directly behind them.
+_EMOJIS = "\u231a\u231b\u23e9-\u23fa\u2600-\u2767\u2b50-\u2bff\U0001f000-\U0001faff"
+_EMOJI = f"[{_EMOJIS}]\ufe0f?[ ]?"
+_CIRCLED = "①-⓿❶-➓㉈-㉟㊱-㊿"  # numbers that a tokenizer takes for others
+
 # In order of precedence: of several at the same position, the longest come first. All repetitions are bounded, so that
 # any text takes linear time. "\w" stands for `_LETTERS`, of which none precedes or follows a match.
 _KINDS = (
@@ -116,13 +121,15 @@ _KINDS = (
     r"[A-Za-z][a-z]{1,40}\d{1,20}",  # python3
     r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
 )
-_IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))
+_IDENTIFIER = re.compile(
+    rf"(?<![\w])(?:{_EMOJI}(?=[\d+(]))?(?:{'|'.join(_KINDS)})(?![\w])|[{_CIRCLED}]".replace(r"\w", _LETTERS)
+)
 
 # One of these is in every identifier: most sentences have none, and need no further search.
 _SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=+&⌘⌥⇧⌃]")
 _OPTION = re.compile(rf"--|[ (\[|]-[A-Za-z]|-(?i:[a-z]|{KEYS})(?![A-Za-z])")
 _CALLED = re.compile(r"\w\(|\w\[[\"']|\(\w{1,6}\)\(")
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(rf"[\d{_CIRCLED}]")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 
@@ -155,6 +162,9 @@ _MONEY = (
 _HALF = r"[ \u00a0\u202f]?(?:[AaPp][Mm]|[AaPp]\.[ ]?[Mm](?:\.(?=[ ]?[,;:)a-z–-]))?)(?!\w|[ ](?:I|not)\b)"
 _HOUR = r"\d{1,2}(?:[.:]\d\d)?"
 _TIMES = rf"{_HOUR}(?:(?:{_HALF})?[ ]?[-–][ ]?{_HOUR})?{_HALF}"
+_LAST_STOP = re.compile(r"\.(?=[ \t]{0,9}(?:[\n\r]|\Z))")
+_ONLY_TIMES = re.compile(rf"(?:(?:from|to|at|until|till?|by|and|or|through)\b|{_TIMES}|[^\w\n\r])*+")
+_LABEL_END = re.compile(r":\s|\t|  |[\n\r]")  # as in `Open: 9 a.m. to 5 p.m.`
 # Languages that count hours from 0 to 23.
 _WITH_24_HOURS = "be|bg|ca|cs|da|de|el|es|et|fi|fr|hr|hu|it|kk|lt|lv|nb|nl|nn|no|pl|pt|ro|ru|sk|sl|sr|sv|tr|uk"
 
@@ -199,10 +209,25 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 def find_amounts(text: str, languages: Languages) -> list[tuple[int, int, str]]:
     """Return where amounts begin and end, and how the target's language writes them; sorted, disjoint; linear time."""
-    return [
-        (*found.span(), _clock(found[0]) if found.lastgroup == "times" else _localized(found[0], languages))
-        for found in _matches(_amounts(languages), text)
-    ]
+    amounts = []
+    for found in _matches(_amounts(languages), text):
+        mark, (start, end) = found["mark"] or "", found.span()
+        amount = text[start + len(mark) : end]
+        if found.lastgroup == "times":
+            end += _is_stop_of_time(text, start, end)
+            amount = _clock(amount)
+        else:
+            amount = _localized(amount, languages)
+        amounts.append((start, end, mark + amount))
+    return amounts
+
+
+def _is_stop_of_time(text: str, start: int, end: int) -> bool:
+    """Return whether the full stop behind a time ends no sentence, as nothing but times is in its line."""
+    if _LAST_STOP.match(text, end) is None:
+        return False
+    before = _LABEL_END.split(text[max(0, start - _LONGEST) : start])[-1]
+    return _ONLY_TIMES.fullmatch(before) is not None
 
 
 @functools.lru_cache(maxsize=64)
@@ -212,7 +237,11 @@ def _amounts(languages: Languages) -> re.Pattern[str]:
     kinds = [_MONEY, rf"{_NUMBER}[ \u00a0\u202f-]?(?:{units}){per}"]
     if languages.source == "en" and re.fullmatch(_WITH_24_HOURS, languages.target):
         kinds.insert(0, f"(?P<times>{_TIMES})")
-    return re.compile(rf"(?=[\dA-Z$€£¥₹−-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])(?:{'|'.join(kinds)})(?![\w'’])")
+    kinds.append(rf"(?(mark)[$€£¥₹]?{_VALUE}(?::\d\d){{0,2}}(?![-/:.]?\d)|(?!))")
+    return re.compile(
+        rf"(?=[\dA-Z$€£¥₹−{_EMOJIS}-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])"
+        rf"(?P<mark>{_EMOJI}(?=[\d$€£¥₹−-]))?(?:{'|'.join(kinds)})(?![\w'’])"
+    )
 
 
 def _localized(amount: str, languages: Languages) -> str:

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +24,12 @@ _SPACES = rf"[^\S{_LINE_ENDS}]"
 _VARIANT = re.compile(
     rf"{_SPACES}{{2,}}|[^\S {_LINE_ENDS}]|.[{MARKS}]{{1,30}}|[\u1100-\u11ff]{{2,3}}|[^\x00-\u02ff]", re.S
 )
+# A line that ends within a word; but the hyphen of "pre- and post-war" is none of a cut.
+_CUT = re.compile(r"[-\u2010¬\xad](?<=\w[-\u2010¬\xad])(?:\r\n|[\n\r])[ \t]*(?=[^\W\d_])")
+_LINKING = re.compile(r"(?:and|or|nor|to|und|oder|bis|bzw|sowie|et|ou|e|y|o|i|en|of|och|и|или)\b")
+_WORD = re.compile(r"\w{1,40}")
+_WORD_AT_END = re.compile(r"\w{1,40}\Z")
+_HYPHENATED = re.compile(r"(\w{1,40})[-\u2010](?=(\w{1,40}))")
 
 
 def has_invisible(text: str) -> bool:
@@ -40,26 +45,45 @@ class Visible(NamedTuple):
     offsets: Offsets | None
 
 
-def visible(text: str, kept: Sequence[tuple[int, int]] = ()) -> Visible:
+def line_cuts(text: str) -> list[Span]:
+    """Return what is within the words that lines were cut in: a hyphen and a line end.
+
+    The hyphen of a word that the text has elsewhere with it stays, and that before a capital or a number.
+    """
+    cuts = list(paced(_CUT.finditer(text)))
+    hyphenated = {(first.lower(), last.lower()) for first, last in _HYPHENATED.findall(text)} if cuts else set()
+    spans = []
+    for start, end in (found.span() for found in cuts):
+        first = _WORD_AT_END.search(text, max(0, start - 40), start)
+        last = _WORD.match(text, end)
+        if first and last and not _LINKING.match(text, end):
+            is_one_word = first[0][-1].islower() and last[0][0].islower()
+            keeps_hyphen = not is_one_word or (first[0].lower(), last[0].lower()) in hyphenated
+            spans.append(Span(start + keeps_hyphen, end))
+    return spans
+
+
+def visible(text: str, kept: Sequence[tuple[int, int]] = (), *, joins_lines: bool = False) -> Visible:
     """Return a text without invisible characters that mean nothing to a reader.
 
     These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners where no
     script needs them (Arabic's, India's and others' do, and emoji), and zero-width spaces but in scripts without
-    spaces. What is in `kept`, sorted and disjoint, stays.
+    spaces. If it `joins_lines`, words that were cut at a line's end are whole. What is in `kept`, sorted and disjoint,
+    stays.
     """
-    if not has_invisible(text):
+    cuts = line_cuts(text) if joins_lines else ()
+    if not cuts and not has_invisible(text):
         return Visible(text, kept, None)
     is_kept = inside([Span(start - 1, end) for start, end in kept])
-    places = [
-        place
-        for found in paced(_INVISIBLE.finditer(text))
-        if not is_kept(place := found.start()) and not _is_needed(text, place)
-    ]
-    if not places:
+    signs = (found.start() for found in paced(_INVISIBLE.finditer(text)))
+    spans = {place: Span(place, place + 1) for place in signs if not _is_needed(text, place)}
+    spans.update((span.start, span) for span in cuts)
+    removed = sorted(span for place, span in spans.items() if not is_kept(place))
+    if not removed:
         return Visible(text, kept, None)
-    left = [Span(*(end - bisect_left(places, end) for end in span)) for span in kept]
-    form, edits = replaced(text, (((place, place + 1), "") for place in places))
-    return Visible(form, left, Offsets.back(edits))
+    form, edits = replaced(text, ((span, "") for span in removed))
+    moved = Offsets(edits)
+    return Visible(form, [moved.span(*span) for span in kept], Offsets.back(edits))
 
 
 def normalized(text: str) -> tuple[str, Offsets | None]:

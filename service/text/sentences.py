@@ -9,24 +9,23 @@ from itertools import pairwise
 from service.domain.checkpoint import paced
 from service.domain.translation import SplitSentences
 from service.text.sentence_ends import sentence_ends
+from service.text.separators import LINE_ENDS, separators
 from service.text.spans import Span, inside
 
-_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment become spaces
-_LINE_END = re.compile(f"\r\n|[{_LINE_ENDS}]")
-_EMPTY_LINES = re.compile(rf"[{_LINE_ENDS}]+(?:[^\S{_LINE_ENDS}]{{1,200}}[{_LINE_ENDS}]+)*+")
+AS_SPACES = str.maketrans(dict.fromkeys(LINE_ENDS, " "))  # line ends within a segment become spaces
+_LINE_END = re.compile(f"\r\n|[{LINE_ENDS}]")
+_EMPTY_LINES = re.compile(rf"[{LINE_ENDS}]+(?:[^\S{LINE_ENDS}]{{1,200}}[{LINE_ENDS}]+)*+")
 _PARAGRAPH_ENDS = ("\f", "\u2029")
-_TABS = re.compile(f"(?<![\t{_LINE_ENDS}])\t+")  # not those that indent a line
 
 # Markers of list items, headings and quotations. "A. " is not a bullet, as it also begins names.
 _BULLET = re.compile(
     r"""\s*+
     (?:(?:
-        [-*+•‣⁃◦▪▫●○■□►▶➤✓✔∙·–—>] | \#{1,6} | \[[ xX]\]  # signs, Markdown's among them
+        [-*+•‣⁃◦▪▫●○■□►▶➤✓✔∙·–—] | >++ | \#{1,6} | \[[ xX]\]  # signs, Markdown's among them
         | [(（]?\d{1,3}[.)）] | \d{1,3}(?:\.\d{1,3}){1,4}\.?  # 1.  1)  (1)  1.2.3
         | [(（]?(?:[^\W\d_]|[ivxIVX]{2,5})[)）]  # a)  (a)  iv)
         )\s+
-    | \d{1,3}、\s*)+""",
+    | \d{1,3}、\s* | [①-⓿❶-➓㉈-㉟㊱-㊿]\s* | >++(?=[^\W\d_]))+""",
     re.VERBOSE,
 )
 
@@ -34,6 +33,7 @@ _BULLET = re.compile(
 # without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Most sentences are.
 # The others must be cut, and searched for placeholders, which takes several times as long.
 _SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
+_DIVIDED = re.compile(r"([ _-])[ ]?\1")  # though it may have a separator or a constant's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Piece:
 
 def is_simple_sentence(text: str) -> bool:
     """Return whether a text is surely one segment as a whole, on one line, without placeholders; others may be, too."""
-    return _SIMPLE.fullmatch(text) is not None and "__" not in text and _has_letter(text)
+    return _SIMPLE.fullmatch(text) is not None and _DIVIDED.search(text) is None and _has_letter(text)
 
 
 def line_ends(text: str) -> list[Span]:
@@ -66,8 +66,8 @@ def pieces(
 
     A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
     of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
-    but lists and empty lines still end them; in mode `OFF` there is at most one segment. Tabs separate segments in any
-    mode.
+    but lists and empty lines still end them; in mode `OFF` there is at most one segment. Separators are between
+    segments in any mode.
 
     `language_code` determines which abbreviations do not end a sentence; languages without a list use the English one.
     No cut is within the spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among
@@ -91,8 +91,8 @@ def _segments(
     apart: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
     is_inside = inside(whole)
-    separators = _separators(text, is_inside, apart)
-    starts = [start for start, _ in separators]
+    dividing = _between_segments(text, language_code, is_inside, apart)
+    starts = [start for start, _ in dividing]
     block_start = 0
     for block_end in paced(_block_ends(text, mode), every=16):
         if is_inside(block_end):
@@ -100,7 +100,7 @@ def _segments(
         if mode is not SplitSentences.OFF:
             bullet = _BULLET.match(text, block_start, block_end)
             block_start = bullet.end() if bullet and not is_inside(bullet.end()) else block_start
-        between = separators[bisect_left(starts, block_start) : bisect_left(starts, block_end)]
+        between = dividing[bisect_left(starts, block_start) : bisect_left(starts, block_end)]
         edges = [block_start, *(edge for separator in between for edge in separator), block_end]
         for start, stop in paced(zip(edges[::2], edges[1::2], strict=True)):
             bounds = [start]
@@ -115,14 +115,16 @@ def _segments(
         block_start = block_end
 
 
-def _separators(
-    text: str, is_inside: Callable[[int], bool], apart: Sequence[tuple[int, int]]
+def _between_segments(
+    text: str, language_code: str, is_inside: Callable[[int], bool], apart: Sequence[tuple[int, int]]
 ) -> Sequence[tuple[int, int]]:
-    """Return what is between segments within lines: tabs, which align or divide, and the spans `apart`."""
-    if "\t" not in text:
-        return apart
-    tabs = [found.span() for found in paced(_TABS.finditer(text)) if not is_inside(found.start())]
-    return sorted([*tabs, *apart])
+    """Return what is between segments within lines: separators, and the spans `apart`."""
+    found = [
+        (start, end)
+        for start, end in separators(text, language_code)
+        if not (is_inside(start) or is_inside(start + 1) or is_inside(end))
+    ]
+    return sorted([*found, *apart]) if found else apart
 
 
 def _has_letter(text: str) -> bool:

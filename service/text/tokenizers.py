@@ -1,7 +1,7 @@
 """Tokenizers: text to piece ids and back, of every kind that a manifest can name."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +29,7 @@ _REPLACEMENTS = (
 )
 # Words such that a space before them, or before a prefix of them, may be removed.
 _UNSETTLED = re.compile(r"(?: (?:n'?|'[vr]?)?)*\Z")
+_SPACES = re.compile("  +")
 
 
 class Tokenizer(Protocol):
@@ -84,7 +85,12 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
         tokenizer = IndicTokenizer(tokenizer, target)
     elif target is not tokenizer:
         tokenizer = _TwoSided(tokenizer, target)
-    return _Cleaned(tokenizer) if spec.cleans_up_spaces else tokenizer
+    return _Cleaned(tokenizer, clean_up_spaces, settled) if spec.cleans_up_spaces else tokenizer
+
+
+def of_prose(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a tokenizer that writes single spaces: a model may write an empty piece, which is only a space."""
+    return tokenizer if isinstance(tokenizer, IndicTokenizer) else _Cleaned(tokenizer, single_spaced, str)
 
 
 def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:
@@ -123,23 +129,23 @@ class _TwoSided:
 
 
 class _Cleaned:
-    """Removes spaces before punctuation and in English contractions, as an option of transformers does."""
+    """Removes some spaces of translations: `clean` does, and `settled` leaves what it changes whatever follows."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, clean: Callable[[str], str], settled: Callable[[str], str]) -> None:
+        self._tokenizer, self._clean, self._settled = tokenizer, clean, settled
         self.unk_id = tokenizer.unk_id
         self.encode, self.encode_target = tokenizer.encode, tokenizer.encode_target
         self.source_spans = tokenizer.source_spans
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        return clean_up_spaces(self._tokenizer.decode(token_ids))
+        return self._clean(self._tokenizer.decode(token_ids))
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        return clean_up_spaces(settled(self._tokenizer.decode_settled(token_ids)))
+        return self._clean(self._settled(self._tokenizer.decode_settled(token_ids)))
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        text = self._tokenizer.decode(token_ids)
-        return without_spaces(self._tokenizer.target_spans(token_ids), text, clean_up_spaces(text))
+        text, spans = self._tokenizer.decode(token_ids), self._tokenizer.target_spans(token_ids)
+        return spans if (clean := self._clean(text)) == text else without_spaces(spans, text, clean)
 
 
 def clean_up_spaces(text: str) -> str:
@@ -147,6 +153,11 @@ def clean_up_spaces(text: str) -> str:
     for spaced, clean in _REPLACEMENTS:
         text = text.replace(spaced, clean)
     return text
+
+
+def single_spaced(text: str) -> str:
+    """Return a text with one space in place of each run of them."""
+    return _SPACES.sub(" ", text) if "  " in text else text
 
 
 def settled(text: str) -> str:

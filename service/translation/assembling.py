@@ -1,5 +1,6 @@
 """Assembly of segments' translations into texts: white space, markup, positions."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from service.translation.restoring import Alignment
 from service.translation.segments import PlannedPassage, PlannedText
 
 Candidates = tuple[Hypothesis, ...]
+_SIGN = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class _Part:
     text: str
     segments: tuple[Segment, ...]
     alignment: Alignment
+    signs: Alignment = ()  # between the segments, which tags may be around
 
 
 def assemble(
@@ -90,17 +93,20 @@ def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) ->
     parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:
         return "".join(part.text for part in parts), parts
-    return planned.html.render([BlockTranslation(part.text, part.alignment) for part in parts]), parts
+    return planned.html.render([BlockTranslation(part.text, part.alignment + part.signs) for part in parts]), parts
 
 
 def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: int) -> _Part:
     texts: list[str] = []
     segments: list[Segment] = []
     alignment: list[AlignedSpan] = []
+    signs: list[AlignedSpan] = []
     done = length = 0
     for planned in paced(passage.segments, every=16):
         chosen = _of_rank(next(candidates), rank)
-        texts += (passage.text[done : planned.start], chosen.text)
+        between = passage.text[done : planned.start]
+        signs += _signs(passage, done, between, length)
+        texts += (between, chosen.text)
         start = length + planned.start - done
         length = start + len(chosen.text)
         done = planned.end
@@ -109,12 +115,20 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
         segments.append(Segment(*source, start, length, reason, num_tokens, chosen.num_tokens, flags))
         alignment += _moved(chosen.alignment, planned.start, start)
     texts.append(passage.text[done:])
+    signs += _signs(passage, done, passage.text[done:], length)
     if passage.offsets is not None:
         alignment = [
             AlignedSpan(*passage.as_written(link.source_start, link.source_end), link.target_start, link.target_end)
             for link in paced(alignment)
         ]
-    return _Part("".join(texts), tuple(segments), tuple(alignment))
+    return _Part("".join(texts), tuple(segments), tuple(alignment), tuple(signs))
+
+
+def _signs(passage: PlannedPassage, start: int, between: str, target_start: int) -> Iterator[AlignedSpan]:
+    """Yield a link for each sign of what is copied between segments."""
+    for found in _SIGN.finditer(between) if between != " " else ():
+        source = passage.as_written(start + found.start(), start + found.end())
+        yield AlignedSpan(*source, target_start + found.start(), target_start + found.end())
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:

@@ -176,7 +176,7 @@ class Planner:
         self, written: str, kept: Sequence[Protected], mode: SplitSentences, index: int, *, is_aligned: bool
     ) -> PlannedPassage:
         """Return the passage of a text as it was written, of which `kept` stays."""
-        text, places, offsets = visible(written, bounds(kept))
+        text, places, offsets = visible(written, bounds(kept), joins_lines=mode is SplitSentences.NO_NEWLINES)
         if offsets is not None:
             kept = [replace(span, start=start, end=end) for span, (start, end) in zip(kept, places, strict=True)]
         spans = find_protected(text, *self._terms, kept=kept, own=self._own, languages=self._languages_of(text))

@@ -11,10 +11,12 @@ from service.text.markup.parts import Part, Role, decoded, partners, shown
 from service.text.markup.raised import glued
 from service.text.markup.signs import with_signs
 from service.text.markup.within_words import group_within_words
-from service.text.spans import Span
+from service.text.normalization import line_cuts
+from service.text.spans import Span, replaced
 
 _SPACE = "\t\n\f\r "
 _SPACES = re.compile(f"[{_SPACE}]+")
+_SOFT_HYPHEN = "\xad"  # in place of what cut a word, as the model reads it whole
 _WHITE_SPACE = _SPACE + "\u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff"
 _BLANK_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;", "&ensp;", "&emsp;", "&thinsp;")
 _NO_WORDS = re.compile(r"\s{1,8}")  # of an element: no-break spaces
@@ -110,6 +112,8 @@ class _Reading:
             if self._length == 0:
                 self.before = self.after + text[: text.index(stripped)]
             self.after = text[len(text.rstrip(_SPACE)) :]
+        cuts = line_cuts(text) if "\n" in text else ()
+        text = replaced(text, ((span, _SOFT_HYPHEN) for span in cuts))[0] if cuts else text
         text = _SPACES.sub(" ", text)
         if text.startswith(" ") and (self._length == 0 or self._ends_with_space):
             text = text[1:]

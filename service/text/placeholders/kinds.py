@@ -216,6 +216,12 @@ KINDS = (
         rf"[\[«‹⟨【][ ]?{_FIELD}[ ]?[\]»›⟩】]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
         rf"|«[ ]?[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}}[ ]?»|::{_FIELD}::|!!{_FIELD}!!",
     ),
+    # keys: [Enter], [Ctrl+C]
+    Kind(
+        "[",
+        r"\[(?:(?:Ctrl|Alt|Shift|Cmd|Win)[ ]?[+-][ ]?){0,3}"
+        r"(?:Ctrl|Alt|Shift|Cmd|Win|Enter|Esc|Tab|Del|PgUp|PgDn|F\d{1,2}|[A-Z])\]",
+    ),
     Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]"),  # Template Toolkit: [% name %]
     Kind("[", r"\[\[[\w.:-]{1,60}\]\]"),  # Bitrix, MODX, mail merge: [[name]]
     # BBCode: blocks

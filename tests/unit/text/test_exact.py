@@ -43,6 +43,11 @@ FOUND = [
     ("version 2.5, v1.2, 12.5.3, 1.2.3-rc1, 0.5.10.", ["2.5", "v1.2", "12.5.3", "1.2.3-rc1", "0.5.10"]),
     ("Call +49 30 1234567, (030) 123-4567 or 030 1234567.", ["+49 30 1234567", "(030) 123-4567", "030 1234567"]),
     ("config.log.value, ISBN 978-3-16-148410-X, 5/13/2019", ["config.log.value", "978-3-16-148410-X", "5/13/2019"]),
+    (
+        "📅 2025-03-04 ⏳2025-03-01 📞 +49 30 1234567 → 1.2.3",
+        ["📅 2025-03-04", "⏳2025-03-01", "📞 +49 30 1234567", "1.2.3"],
+    ),
+    ("Step ② is after①, ❸ and ㉑", ["②", "①", "❸", "㉑"]),
     ("AT&T's Q&As, 1&1, A&amp;B; H&M-Filiale", ["AT&T", "Q&As", "1&1", "A&amp;B", "H&M"]),
     ("Article 6 (1) (f), not 3 (a), of 3(2A)(b), /a/5 kg, /a/5kg/b.c", ["6 (1) (f)", "3(2A)(b)", "/a/5", "/a/5kg/b.c"]),
     ("R & D, Johnson & Johnson, Smith & Sons", ["R & D", "Johnson & Johnson", "Smith & Sons"]),
@@ -113,6 +118,7 @@ AMOUNTS = [
     ("from 9 am to 5 p.m., at 12:05 AM or 12 pm.", "9:00|17:00|0:05|12:00"),
     ("9-5 pm, 6.30-10am, 11am–1pm, 13 pm, 9:75 am", "9:00–17:00|6:30–10:00|11:00–13:00|13 pm|9:75 am"),
     ("At 10:15 p.m. we eat, till 10:15 p.m.", "22:15|22:15"),
+    ("⭐ 4.5 stars, 💰 $1,250.50, ⏰ 9 a.m., ⏱️10:30, ✓ 5 kg, → 5", "⭐ 4,5|💰 $1.250,50|⏰ 9:00|⏱️10:30|✓ 5 kg"),
     ("10 000 km and 0.5\u00a0l", "10 000 km|0,5\u00a0l"),
 ]
 
@@ -137,11 +143,32 @@ def test_languages(text: str, languages: Languages, expected: list[str]) -> None
     assert [target for _, _, target in find_amounts(text, languages)] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("6 a.m.", ""),
+        ("from 9 a.m. to 5 p.m.", "from  to "),
+        ("Open: 9 a.m. – 5 p.m.", "Open: "),
+        ("Lunch\t1 p.m.\nDinner\t6 p.m. \n", "Lunch\t\nDinner\t \n"),
+        ("It closes at 5 p.m.", "It closes at ."),
+        ("It opens: we come at 9 a.m.", "It opens: we come at ."),
+    ],
+)
+def test_the_stop_of_a_time_is_its_own_where_no_sentence_ends(text: str, rest: str) -> None:
+    for start, end, _ in reversed(find_amounts(text, GERMAN)):
+        text = text[:start] + text[end:]
+    assert text == rest
+
+
 HOSTILE_IDENTIFIERS = (
     *("a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"),
     *(" -a", "a=", "a:1", "*.", "1,", "A₂", "--a=", "f('", "f(a, ", "f(", "a['", "(a)", "1(a", "Ctrl+", "Alt-", "⌘"),
+    *("📅 ", "②"),
 )
-HOSTILE_AMOUNTS = ("1", "1 ", "1,", "1 000 ", "1-", "1 x ", "-", "USD ", "$1", "1:30 ", "1 am-", "1 k", "1/1")
+HOSTILE_AMOUNTS = (
+    *("1", "1 ", "1,", "1 000 ", "1-", "1 x ", "-", "USD ", "$1", "1:30 ", "1 am-", "1 k", "1/1"),
+    *("📅 1", "to 9 a.m. ", "9 p.m.\n"),
+)
 
 
 @pytest.mark.parametrize("part", sorted({*HOSTILE_IDENTIFIERS, *HOSTILE_AMOUNTS}))

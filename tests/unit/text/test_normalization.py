@@ -31,6 +31,20 @@ def test_what_nobody_sees_is_left_out(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("The coun-\ntry, the informa\u2010\r\n  tion, pa\u00ad\rper", "The country, the information, paper"),
+        ("A well-known man: well-\nknown, Well-\nknown", "A well-known man: well-known, Well-known"),
+        ("Anglo-\nAmerican", "Anglo-American"),
+        ("pre-\nand post-war, Vor-\nund Nachteile, yes -\nno", None),
+        ("Take item-\n1. one\n- two -\n\nthree", None),
+    ],
+)
+def test_words_that_lines_cut_are_joined(text: str, expected: str | None) -> None:
+    assert visible(text, joins_lines=True).text == (expected or text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("Cafe\u0301", "Café"),
         ("A\u030angstro\u0308m", "Ångström"),
         ("train\u00a0station", "train station"),
@@ -65,17 +79,18 @@ def test_positions_lead_back_to_the_text(text: str, data: st.DataObject) -> None
 
 
 def test_what_is_kept_stays() -> None:
-    text = "a\u00adb\u00adc \u00add"
-    seen, kept, _ = visible(text, [Span(2, 5)])
-    assert (seen, [seen[slice(*span)] for span in kept]) == ("ab\u00adc d", ["b\u00adc"])
+    text = "a\u00adb\u00adc \u00add {coun-\ntry} coun-\ntry x"
+    seen, kept, _ = visible(text, [Span(2, 5), Span(9, 20), Span(31, 32)], joins_lines=True)
+    assert seen == "ab\u00adc d {coun-\ntry} country x"
+    assert [seen[slice(*span)] for span in kept] == ["b\u00adc", "{coun-\ntry}", "x"]
 
 
 @pytest.mark.parametrize(
-    "unit", ["a\u0301\u0316", "\u0301", "  ", " \n", "\u00ad", "\u200d👩", "\u1100", "’", "\u00a0 "]
+    "unit", ["a\u0301\u0316", "\u0301", "  ", " \n", "\u00ad", "\u200d👩", "\u1100", "’", "\u00a0 ", "a-\n", "a-\nb"]
 )
 def test_any_text_takes_linear_time(unit: str) -> None:
     text = unit * (20_000 // len(unit))
     start = time.process_time()
-    visible(text)
+    visible(text, joins_lines=True)
     normalized(text)
     assert time.process_time() - start < 0.75

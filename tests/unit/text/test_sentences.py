@@ -19,9 +19,10 @@ ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_
 _SPACES = ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\t", "\u00a0", "\u3000", "\u200b"]
 _BULLETS = ["- ", "* ", "• ", "1. ", "12) ", "a) ", "(iv) ", "– ", "# ", "> ", "- [ ] ", "3、"]
 _MARKS = [". ", "! ", "? ", "...", "…", '"', "“", "”", "'", "(", ")", "。", "「", "」", "।", "؟ ", "\x00", "\u0301"]
+_DIVIDING = ["---", "....", " . ", "« ", " »", "[a b]", "![a](b)", "Re: "]
 _LATIN = ["Dr. ", "z. B. ", "e.g. ", "3.14", "ß", "Hello", "word ", "Ein Satz. ", "{{x}}", "http://a.b/c. "]
 _OTHERS = ["你好", "नमस्ते", "مرحبا", "\ue000", "👩‍👩‍👧", "½"]
-_PARTS = st.sampled_from([" ", "  ", *_SPACES, *_BULLETS, *_MARKS, *_LATIN, *_OTHERS])
+_PARTS = st.sampled_from([" ", "  ", *_SPACES, *_BULLETS, *_MARKS, *_DIVIDING, *_LATIN, *_OTHERS])
 _DOCUMENTS = st.lists(_PARTS | st.text(max_size=5), max_size=25).map("".join)
 _LANGUAGES = st.sampled_from(["en", "de", "zh", "hi", "ar", "ja", "eng_Latn", "pt-BR", "xx", "", "fr"])
 
@@ -82,7 +83,8 @@ def test_a_name_with_a_full_stop_stays_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "bullet", ["- ", "* ", "• ", "1. ", "2) ", "(3) ", "a) ", "iv) ", "– ", "## ", "> - ", "1.2. ", "- [x] "]
+    "bullet",
+    ["- ", "* ", "• ", "1. ", "2) ", "(3) ", "a) ", "iv) ", "– ", "## ", "> - ", "1.2. ", "- [x] ", ">> ", ">", "① "],
 )
 @pytest.mark.parametrize("mode", [ON, NO_NEWLINES])
 def test_bullets_are_kept_apart(bullet: str, mode: SplitSentences) -> None:
@@ -137,7 +139,7 @@ def test_nothing_without_letters_is_a_segment(mode: SplitSentences) -> None:
     "unit",
     [
         *("你好。", "“", "a ", "A.", "Dr. ", "(a. ", "\n", "1. ", "- ", "This is one. ", ".", '"', "». ", "「", ". »"),
-        *("། ", "!\xa0"),
+        *("། ", "!\xa0", "  ", "a  ", ". . ", "._", "-- -", "[a", "[a] ", "![a](b", "« ", "Re: ", ": Re: [x] ", ">a"),
     ],
 )
 def test_many_characters_in_one_line_take_linear_time(unit: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from service.bundle.errors import BundleError
 from service.bundle.manifest_parts import TokenizerSpec
-from service.text.tokenizers import Tokenizer, clean_up_spaces, load_tokenizer, settled
+from service.text.tokenizers import Tokenizer, clean_up_spaces, load_tokenizer, of_prose, settled
 from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.programs import output_of
@@ -323,6 +323,14 @@ def test_translations_are_cleaned_up_where_the_manifest_says_so(tmp_path: Path) 
     check_target_spans(cleaning, ids)
     assert (5, 6) in cleaning.target_spans(ids)  # the comma, without its space
     assert cleaning.encode("Hello , keys") == ids
+
+
+def test_an_empty_piece_adds_no_space_to_prose(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(*sentencepiece_folder(tmp_path))
+    first, last = tokenizer.encode("the"), tokenizer.encode("train")
+    doubled = next(ids for piece in range(40) if tokenizer.decode(ids := [*first, piece, *last]) == "the  train")
+    assert of_prose(tokenizer).decode(doubled) == of_prose(tokenizer).decode_settled(doubled) == "the train"
+    check_target_spans(of_prose(tokenizer), doubled)
 
 
 def test_added_tokens_are_no_part_of_a_translation(tmp_path: Path) -> None:
