@@ -43,6 +43,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".epub": Format("epub", "application/epub+zip", "epub"),
         ".htm": _PAGE,
         ".html": _PAGE,
+        ".ipynb": Format("ipynb", "application/x-ipynb+json", "notebook"),
         ".json": Format("json", "application/json", "json_source"),
         ".markdown": _MARKDOWN,
         ".md": _MARKDOWN,

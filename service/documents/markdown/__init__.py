@@ -7,7 +7,9 @@ and templates stay as they are, and so does front matter, but for the keys that 
 read as HTML.
 """
 
-from service.documents.document import Document, DocumentOptions, Spliced
+from collections.abc import Callable, Sequence
+
+from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.markdown.front_matter import front_matter
 from service.documents.markdown.reading import Reader
@@ -23,10 +25,20 @@ def read_mdx(data: bytes, options: DocumentOptions) -> Document:
     return _read(data, options, is_mdx=True)
 
 
+def of_cell(source: str) -> Document:
+    """Read the Markdown of a notebook's cell, which has no front matter."""
+    return _spliced(source, 0, [], str.encode, is_mdx=False)
+
+
 def _read(data: bytes, options: DocumentOptions, *, is_mdx: bool) -> Document:
     source, encode = decoded(data)
-    begin, slots = front_matter(source, options.front_matter)
+    return _spliced(source, *front_matter(source, options.front_matter), encode, is_mdx=is_mdx)
+
+
+def _spliced(
+    source: str, begin: int, slots: Sequence[Slot], encode: Callable[[str], bytes], *, is_mdx: bool
+) -> Document:
     reader = Reader(source, begin, is_mdx=is_mdx)
-    slots += reader.slots()
+    slots = [*slots, *reader.slots()]
     notes = [f"{reader.num_left} texts were left as they are: their lines begin in an unusual way."]
     return Spliced(source, slots, encode, notes if reader.num_left else ())

@@ -193,6 +193,7 @@ def parsed(source: str, *, is_mdx: bool) -> tuple[list["Token"], dict[str, dict[
     return tokens, env.get("references", {}), bool(env["mdx"])  # type: ignore[return-value]  # as the parser makes it
 
 
+@functools.cache
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # slow to import
     from mdit_py_plugins.deflist import deflist_plugin

@@ -125,6 +125,10 @@ SHAPES: Mapping[str, Shape] = {
     "word, runs": ("a.docx", lambda n: word(f"<w:p>{RUN * n}</w:p>")),
     "json, values": ("a.json", lambda n: "[" + '"a word",' * n + "1]"),
     "json, depth": ("a.json", lambda n: "[" + ('{"a":' * 150 + '"word"' + "}" * 150 + ",") * (n // 100) + "1]"),
+    "notebook, cells": (
+        "a.ipynb",
+        lambda n: '{"cells": [' + ",".join(['{"cell_type": "markdown", "source": ["a word"]}'] * (n // 8)) + "]}",
+    ),
     "yaml, keys": ("a.yml", "k: a word\n".__mul__),
     "yaml, lines of a value": ("a.yml", lambda n: "k: a\n" + "  word\n" * n),
     "yaml, lines of a block": ("a.yml", lambda n: "k: >\n" + "  word\n\n" * n),

@@ -10,6 +10,7 @@ FORMATS: Mapping[str, Format] = {
     "a.docx": office.DOCX,
     "a.epub": packages.EPUB,
     "a.html": texts.HTML,
+    "a.ipynb": strings.NOTEBOOK,
     "chrome.json": strings.CHROME,
     "go.json": strings.GO,
     "a.json": strings.JSON,

@@ -85,6 +85,17 @@ def of_json(data: bytes) -> Any:
     return shape(json.loads(decoded(data), object_pairs_hook=pairs))
 
 
+def of_notebook(data: bytes) -> Any:
+    """Read a notebook: what its cells of Markdown say, and all else as it is."""
+    notebook = json.loads(decoded(data))
+    sources: list[Any] = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = cell.pop("source")
+            sources.append((type(source), told(re.sub(r"\\([^\w\s])", r"\1", "".join(source)))))
+    return sources, notebook
+
+
 def of_yaml(data: bytes) -> Any:
     seen: dict[int, int] = {}
 
