@@ -40,5 +40,4 @@ def _spliced(
 ) -> Document:
     reader = Reader(source, begin, is_mdx=is_mdx)
     slots = [*slots, *reader.slots()]
-    notes = [f"{reader.num_left} texts were left as they are: their lines begin in an unusual way."]
-    return Spliced(source, slots, encode, notes if reader.num_left else ())
+    return Spliced(source, slots, encode, [*reader.notes])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from service.documents.directives import Directive, kind_of, unknown_directives
 from service.documents.document import DocumentText, MimeType, Slot, has_words
 from service.documents.inline import InlineText
 from service.documents.lines import Lines
@@ -27,6 +28,8 @@ _NO_ADDRESSES = ("", "#")  # of definitions that are comments, as in `[//]: # (t
 _MDX = re.compile(
     r"^(?:import [^\n]* from ['\"]|import ['\"]|export (?:default|const) )|\{/\*|<[A-Z]\w*[\s/>.]", re.MULTILINE
 )
+_MYST = re.compile(r"^[ \t>]*(?:`{3,}|:{3,})\{[a-z]|\{[a-z:]{2,20}\}`|^\([^()\n]{1,200}\)=[ \t]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"\{([A-Za-z][\w:.+-]*)\}")
 
 
 class Reader:
@@ -39,7 +42,15 @@ class Reader:
         self._skipped = bisect.bisect_left(self._starts, begin)  # lines
         self._cursor = 0  # all before it belongs to earlier texts
         self._is_mdx = is_mdx
-        self.num_left = 0
+        self._num_left = 0
+        self._unknown: list[str] = []  # directives
+
+    @property
+    def notes(self) -> Iterator[str]:
+        if self._num_left:
+            yield f"{self._num_left} texts were left as they are: their lines begin in an unusual way."
+        if self._unknown:
+            yield unknown_directives(self._unknown)
 
     def slots(self) -> list[Slot]:
         tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)
@@ -54,6 +65,8 @@ class Reader:
                 is_in_table = token.nesting > 0
             if token.map is not None and token.type == "html_block":
                 yield from self._html(token)
+            elif match := _DIRECTIVE.match(token.info):
+                self._unknown += [match[1]] * (kind_of(match[1]) is Directive.UNKNOWN)
             elif token.map is not None and token.type == "inline" and token.content:
                 yield from self._slot(token, is_in_table, before)
             before = token.type if token.markup not in ("=", "-") else "setext"
@@ -73,7 +86,7 @@ class Reader:
         if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
             yield from html.slots(source, Lines(source, first=first + 1), start)
         else:  # signs of a quotation are among its lines
-            self.num_left += any(True for _ in html.slots(token.content, Lines(token.content)))
+            self._num_left += any(True for _ in html.slots(token.content, Lines(token.content)))
 
     def _slot(self, token: "Token", is_cell: bool, before: str) -> Iterator[Slot]:
         assert token.map is not None
@@ -83,7 +96,7 @@ class Reader:
         inline = InlineText(read.pieces)
         found = self._found(token, lines, first, is_cell)
         if found is None:
-            self.num_left += inline.has_words or bool(read.inner)
+            self._num_left += inline.has_words or bool(read.inner)
             return
         start, end = found
         frame = Frame(
@@ -188,7 +201,10 @@ def _unescaped(raw: str) -> str:
 
 def parsed(source: str, *, is_mdx: bool) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:
     """Return the tokens of Markdown, its definitions of references, and whether it is MDX, if only by its looks."""
-    env: dict[str, object] = {"mdx": is_mdx or _MDX.search(source) is not None}
+    env: dict[str, object] = {
+        "mdx": is_mdx or _MDX.search(source) is not None,
+        "myst": _MYST.search(source) is not None,
+    }
     tokens = _parser().parse(source, env)
     return tokens, env.get("references", {}), bool(env["mdx"])  # type: ignore[return-value]  # as the parser makes it
 
