@@ -22,16 +22,17 @@ class Directive(enum.Enum):
     KEPT = re.compile(
         """code|code-block|code-cell|sourcecode|literalinclude|parsed-literal|prompt|highlight|include|math|toctree|raw
         |contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title|graph
-        |(?:js:|py:)?module|(?:py:)?currentmodule|tabularcolumns|productionlist|doctest|test(?:code|output|setup|cleanup)
-        |graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
-        |sectionauthor|codeauthor|button-link|button-ref|r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|javascript|js|css
+        |(?:js:|py:)?module|(?:py:)?currentmodule|tabularcolumns|productionlist|doctest|test(?:code|output|setup)
+        |testcleanup|graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click
+        |argparse|program|sectionauthor|codeauthor|button-link|button-ref|r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|js
         """,
         re.VERBOSE,
     )
     TITLED = re.compile(  # the argument and the body are text
         """attention|caution|danger|error|hint|important|note|tip|warning|admonition|seealso|todo|topic|sidebar|rubric
-        |centered|epigraph|highlights|pull-quote|list-table|dropdown|card|grid-item-card|tab-item|tab|details|aside
-        |margin|(?:prf:)?(?:axiom|corollary|definition|example|exercise|lemma|proof|proposition|remark|solution|theorem)
+        |centered|epigraph|highlights|pull-quote|list-table|dropdown|toggle|card|grid-item-card|tab-item|tab|details
+        |aside|margin|(?:prf:)?(?:axiom|corollary|definition|example|exercise|lemma|proof|proposition|remark|solution
+        |theorem)
         """,
         re.VERBOSE,
     )

@@ -4,6 +4,7 @@ All else stays byte for byte: code, raw cells, outputs, metadata, attachments, a
 of a cell is one string or a list of lines, and comes back in the same form.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 from service.documents.document import MAX_DEPTH, MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.markdown import of_cell
+from service.documents.markdown import Part, outline_of, part
+from service.documents.markdown.anchors import dead_links, relinked
 from service.documents.values import EscapeStyle, has_half
 
 _GAP = re.compile(r"[ \t\n\r]*[,:]?[ \t\n\r]*")
@@ -37,7 +39,7 @@ class _Cell:
 
     source: _Value
     lines: Sequence[_Value]
-    markdown: Document
+    markdown: Part
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
@@ -56,20 +58,24 @@ class _Notebook:
         self.texts: list[DocumentText] = []
         self.notes: list[str] = []
         for number, cell in cells:
-            self.texts += (replace(each, place=f"cell {number}, {each.place}") for each in cell.markdown.texts)
-            self.notes += (f"Cell {number}: {note}" for note in cell.markdown.notes)
+            self.texts += (replace(each, place=f"cell {number}, {each.place}") for each in cell.markdown.document.texts)
+            self.notes += (f"Cell {number}: {note}" for note in cell.markdown.document.notes)
             if len(self.texts) > MAX_TEXTS:
                 raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", self.texts[-1].place)
+        self._outlines = [cell.markdown.outline for cell in self._cells]
+        self.notes += dead_links(self._outlines, ["".join(cell.source.value) for cell in self._cells])
 
     def written(self, translations: Sequence[str], _: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
-        output: list[str] = []
-        done = first = 0
+        remaining = iter(translations)
+        texts: list[str] = []
         for cell in self._cells:
-            end = first + len(cell.markdown.texts)
-            text = cell.markdown.written(translations[first:end]).decode()
-            first = end
+            document = cell.markdown.document
+            texts.append(document.written([*itertools.islice(remaining, len(document.texts))]).decode())
+        output: list[str] = []
+        done = 0
+        for cell, text in zip(self._cells, relinked(self._outlines, texts, outline_of), strict=True):
             if text != "".join(cell.source.value):
                 output += (self._source[done : cell.source.start], self._written(cell, text))
                 done = cell.source.end
@@ -110,7 +116,7 @@ def _cells(source: str) -> Iterator[tuple[int, _Cell]]:
             lines = each.value if isinstance(each.value, list) else [each.value]
             if each.key == "source" and all(isinstance(line, str) and not has_half(line) for line in lines):
                 strings = list(_values(source, each.start)) if lines is each.value else []
-                yield number, _Cell(each, strings, of_cell("".join(lines)))
+                yield number, _Cell(each, strings, part("".join(lines)))
 
 
 def _values(source: str, start: int) -> Iterator[_Value]:
