@@ -56,6 +56,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".pptx": Format("pptx", f"{_OPEN_XML}.presentationml.presentation", "pptx"),
         ".properties": Format("properties", "text/x-java-properties", "properties"),
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),
+        ".rst": Format("rst", f"text/x-rst{_TEXT}", "rst"),
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
         ".strings": Format("strings", "text/plain", "apple_strings"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),

@@ -61,7 +61,7 @@ def plain(frame: Frame, translation: str) -> str:
 def written(inline: InlineText, frame: Frame, translation: str, *inner: str) -> str:
     """Return the Markdown of a translation; `inner` are the written texts that its markup contains."""
     first = next(iter(inline.pieces(inline.text)), None)
-    writer = _Writer(frame, _tight(_unblocked(inline.pieces(translation.replace("\0", "")), first)))
+    writer = _Writer(frame, tight(_unblocked(inline.pieces(translation.replace("\0", "")), first)))
     text = _INNER.sub(lambda match: inner[int(match[1])], writer.written())
     return re.sub(r"(?<=\s)(#+)\Z", r"\\\1", text)  # which would close a heading
 
@@ -73,7 +73,7 @@ def _unblocked(pieces: list[Piece], first: Piece | None) -> list[Piece]:
     return pieces
 
 
-def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces with white space moved out of pairs where it has to be; emphasis of nothing is left out."""
     waiting: list[Piece] = []  # starts of pairs without anything in them so far
     space = ""

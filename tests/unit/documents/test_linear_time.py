@@ -32,6 +32,10 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
             ("a.srt", "0:01 --> 0:02\n" + unit * (10_000 // len(unit)))
             for unit in ("\r", "a\r", "0:01 --> 0:02\na\n", "<i>", "{", "1\n", "- a\n", "0:" * 9, "<v a>")
         ),
+        *(
+            ("a.rst", unit * (15_000 // len(unit)))
+            for unit in ("`", "*a ", "``a", "- ", "a::\n\n", "_", "\\", ".. a::\n", ":a:")
+        ),
         ("a.po", 'msgid "' + "\\" * 15_000 + 'a"\nmsgstr ""'),
         ("a.csv", 'text\n"' + '""' * 7_500),
         ("a.xlf", '<xliff version="1.2"><trans-unit><source>a' + "<bpt/>" * 4_000 + "</source></trans-unit></xliff>"),
@@ -129,6 +133,11 @@ SHAPES: Mapping[str, Shape] = {
         "a.ipynb",
         lambda n: '{"cells": [' + ",".join(['{"cell_type": "markdown", "source": ["a word"]}'] * (n // 8)) + "]}",
     ),
+    "rst, paragraphs": ("a.rst", "a *word*\n\n".__mul__),
+    "rst, lines": ("a.rst", "a\n".__mul__),
+    "rst, titles": ("a.rst", "a\n=\n\n`a`_\n\n".__mul__),
+    "rst, signs": ("a.rst", lambda n: "`a *b |c :d:`e ``f " * (n // 8)),
+    "rst, items": ("a.rst", "- a\n\n  - b::\n\n     c\n\n".__mul__),
     "yaml, keys": ("a.yml", "k: a word\n".__mul__),
     "yaml, lines of a value": ("a.yml", lambda n: "k: a\n" + "  word\n" * n),
     "yaml, lines of a block": ("a.yml", lambda n: "k: >\n" + "  word\n\n" * n),

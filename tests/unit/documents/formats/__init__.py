@@ -24,6 +24,7 @@ FORMATS: Mapping[str, Format] = {
     "a.pptx": office.PPTX,
     "a.properties": strings.PROPERTIES,
     "a.resx": strings.RESX,
+    "a.rst": texts.RST,
     "a.srt": texts.SRT,
     "a.strings": strings.STRINGS,
     "a.tsv": texts.TSV,

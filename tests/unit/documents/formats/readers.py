@@ -96,6 +96,14 @@ def of_notebook(data: bytes) -> Any:
     return sources, notebook
 
 
+def of_rst(data: bytes) -> Any:
+    """Return what paragraphs say, with their signs, but for how long lines are and what is escaped."""
+    source = re.sub(r" <[^<>]*_>`__", "`_", decoded(data).replace("\r\n", "\n"))
+    source = re.sub(r"(?m)([=~#-])\1+[ ]*$", r"\1", source)
+    said = (re.sub(r"\\(.)", lambda match: match[1].strip(), each) for each in re.split(r"\n\s*\n", source.strip()))
+    return [(len(each) - len(each.lstrip()), told(each)) for each in said]
+
+
 def of_yaml(data: bytes) -> Any:
     seen: dict[int, int] = {}
 
