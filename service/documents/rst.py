@@ -49,7 +49,7 @@ class _Reader:
         self._links: list[tuple[str, str]] = []
         self._titles: list[tuple[str, int, str]] = []
         self._targets: set[str] = set()
-        self._references: set[str] = set()
+        self._references = references(source)
         self._unknown: list[str] = []
         self._num_tables = self._num_left = 0
 
@@ -115,7 +115,6 @@ class _Reader:
         elif text.startswith(">>> "):
             return self._last(line, indent) + 1
         elif _KEPT.match(text):
-            self._references.update(references(text))
             if match := _TARGET.match(text):
                 self._targets.add(named(match[1].strip("`")))
             return self._after(line, indent) if text != ".." or following else line + 1
@@ -183,7 +182,8 @@ class _Reader:
             lines_ = [f"{lead}{new}", under.text[0] * size]
             return title.ending.join([under.text[0] * size, *lines_] if overline else lines_)
 
-        self._titles.append((text, first.start, title.ending))
+        name = "".join(piece.text for piece in pieces(text))
+        self._titles.append((name, first.start, title.ending))
         return Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
 
     def _paragraph(self, line: int, start: int, marker: int = -1) -> Generator[Slot, None, int]:
@@ -219,7 +219,6 @@ class _Reader:
         return last + 1
 
     def _inline(self, text: str) -> InlineText:
-        self._references.update(references(text))
         self._links += targets(text)
         return InlineText(pieces(text))
 

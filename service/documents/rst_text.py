@@ -28,6 +28,9 @@ _MARKUP = re.compile(
     |\\(?P<escaped>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_REFERENCE = re.compile(
+    r"`([^\s`<>](?:[^`<>]{0,300}[^\s`<>])?)`_|:ref:`([^`<>]{1,300})`|<([^<>`]{1,300})_>|([^\W_][\w.:+-]{0,99})_(?!\w)"
+)
 _SPECIAL = re.compile(r"[\\`]|\*(?!\s|\Z)|(?<!\s)\*|\|(?!\s|\Z)|(?<=[^\W_])_+(?!\w)|(?<=\])_+(?!\w)")
 _BLOCK_START = re.compile(
     r"""[-+*•‣⁃|](?:\s|\Z)|\(?(?:\d+|[A-Za-z]|[ivxlcdmIVXLCDM]+|\#)[.)](?:\s|\Z)|:(?![\s:])[^`]{1,200}:(?:\s|\Z)|--?\w|/\w|>>>|\.\.(?:\s|\Z)|__(?:\s|\Z)
@@ -56,11 +59,9 @@ def pieces(source: str) -> Iterator[Piece]:
     yield Piece(Kind.TEXT, text=source[done:])
 
 
-def references(source: str) -> Iterator[str]:
-    """Yield the names of what a text refers to."""
-    for match in _MARKUP.finditer(source):
-        if match["name"] or match["role"] or match["reference"]:
-            yield named(re.sub(r":[\w:.+-]+:(?=`)|[`<>]|_+\Z", "", match[0]))
+def references(source: str) -> set[str]:
+    """Return the names that anything in a source refers to, code included."""
+    return {named(name) for match in _REFERENCE.finditer(source) for name in match.groups() if name}
 
 
 def targets(source: str) -> Iterator[tuple[str, str]]:
