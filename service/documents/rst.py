@@ -110,11 +110,9 @@ class _Reader:
                 return line + 3
         elif match := _DIRECTIVE.fullmatch(text):
             return (yield from self._directive(match, line, start))
-        elif match := _NOTE.match(text):
-            return (yield from self._paragraph(line, start + match.end(), indent)) if match[0] != text else line + 1
         elif text.startswith(">>> "):
             return self._last(line, indent) + 1
-        elif _KEPT.match(text):
+        elif _KEPT.match(text) and not _NOTE.match(text):
             if match := _TARGET.match(text):
                 self._targets.add(named(match[1].strip("`")))
             return self._after(line, indent) if text != ".." or following else line + 1
@@ -123,11 +121,11 @@ class _Reader:
             return line + 2
         elif (match := _ITEM.match(text)) and self._is_item(line, start, match):
             return (yield from self._block(line, start + match.end())) if match.end() < len(text) else line + 1
-        elif match := _FIELD.match(text) or _OPTION.match(text) or _VERSE.match(text):
+        elif match := next(filter(None, (each.match(text) for each in (_FIELD, _OPTION, _VERSE, _NOTE))), None):
             if _NO_TEXT.fullmatch(match.groupdict().get("name", "")):
                 return self._after(line, indent)
             rest = text[match.end() :]
-            if _KEPT.match(rest) or _ITEM.match(rest):
+            if any(each.match(rest) for each in (_KEPT, _ITEM, _VERSE)):
                 return (yield from self._block(line, start + match.end()))
             if rest:
                 return (yield from self._paragraph(line, start + match.end(), indent))
