@@ -106,7 +106,7 @@ class _Reader:
             return self._after_table(line, text[0])
         elif _ADORNMENT.fullmatch(text) and text != "..":
             if self._lines[line + 2].text.rstrip() == text and following and start == 0:
-                yield self._title(line + 1, text)
+                yield from self._title(line + 1, text)
                 return line + 3
         elif match := _DIRECTIVE.fullmatch(text):
             return (yield from self._directive(match, line, start))
@@ -117,7 +117,7 @@ class _Reader:
                 self._targets.add(named(match[1].strip("`")))
             return self._after(line, indent) if text != ".." or following else line + 1
         elif start == 0 and _ADORNMENT.fullmatch(following) and len(following) >= min(4, _width(text)):
-            yield self._title(line, "")
+            yield from self._title(line, "")
             return line + 2
         elif (match := _ITEM.match(text)) and self._is_item(line, start, match):
             return (yield from self._block(line, start + match.end())) if match.end() < len(text) else line + 1
@@ -164,8 +164,8 @@ class _Reader:
             self._unknown.append(match["name"])
         return self._after(line, indent) if kind in (Directive.KEPT, Directive.UNKNOWN) else following
 
-    def _title(self, line: int, overline: str) -> Slot:
-        """Return the text of a section's title, with the lines above and below it, which are as long as it."""
+    def _title(self, line: int, overline: str) -> Iterator[Slot]:
+        """Yield the text of a section's title, with the lines above and below it, which are as long as it."""
         title, under = self._lines[line], self._lines[line + 1]
         text = title.text.strip()
         first = self._lines[line - 1] if overline else title
@@ -182,7 +182,8 @@ class _Reader:
 
         name = "".join(piece.text for piece in pieces(text))
         self._titles.append((name, first.start, title.ending))
-        return Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
+        if inline.has_words:
+            yield Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
 
     def _paragraph(self, line: int, start: int, marker: int = -1) -> Generator[Slot, None, int]:
         """Yield the text of a paragraph; behind a marker in this column its other lines are just indented more."""

@@ -43,6 +43,7 @@ RST = Format(
     lambda body, _: f"{body}\n".encode(),
     same(
         "AB\n==",
+        "1.2\n===",
         "###\n AB\n###",
         "A *B* **C D** ``left`` [1]_ |one| `E <http://x.y>`_ `one`:two: http://l.e/f_ E\\ *F*\\ G 5 * 3 \\*H\\* one_",
         "* A\n* B\n\n  1. C\n  #. - D",
