@@ -49,7 +49,7 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "--encoding",
             str,
             "Of text, tables, Markdown and subtitles: encoding of the file, such as windows-1252.",
-            ("text", "tsv", "csv", "md", "srt", "vtt", "ass"),
+            ("text", "tsv", "csv", "md", "rst", "srt", "vtt", "ass"),
             "NAME",
         ),
         "retranslate": DocumentOption(

@@ -111,7 +111,7 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
             "a.docx",
             b"PK",
             {"encoding": "cp1252"},
-            "encoding is for text, tsv, csv, md, srt, vtt, ass; leave it out.",
+            "encoding is for text, tsv, csv, md, rst, srt, vtt, ass; leave it out.",
             "encoding",
         ),
         (

@@ -10,7 +10,7 @@ from tests.servers import REPOSITORY
 
 WIDTH = 120
 URL = re.compile(r"https?://\S+")
-FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 
@@ -24,7 +24,7 @@ DOCUMENTS = sorted(
 @cache
 def anchors(document: Path) -> frozenset[str]:
     """Return the anchors of the document's headings, as GitHub makes them."""
-    titles = HEADING.findall(FENCED.sub("", document.read_text(encoding="utf-8")))
+    titles = HEADING.findall(CODE.sub("", document.read_text(encoding="utf-8")))
     return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
 
 
@@ -50,7 +50,7 @@ def test_a_wide_line_is_found_and_an_address_is_not_counted() -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_link_leads_somewhere(name: str) -> None:
     document = REPOSITORY / name
-    targets = [first or second for first, second in LINK.findall(FENCED.sub("", document.read_text(encoding="utf-8")))]
+    targets = [first or second for first, second in LINK.findall(CODE.sub("", document.read_text(encoding="utf-8")))]
     for target in targets:
         if target.startswith(("http://", "https://")):
             continue

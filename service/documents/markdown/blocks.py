@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from service.documents.directives import TEXT_OPTIONS, Directive, kind_of
 from service.documents.markdown.spans import ATTRIBUTES, JSX_TAG, compiled
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _LINES = (
     r"\^[A-Za-z0-9-]{1,60}|%%[^%]{0,500}%%|<<<[ ]\S.*|;?-{1,2}8<-{1,2}.*|\{!.{1,300}!\}|!INCLUDE[ ].*",
     r"\$\$(?:[^$]|\$(?!\$)){1,2000}\$\$(?:[ \t]*\([\w:.-]{1,60}\))?",
     r"\\(?:begin|end)\{.{1,200}",
+    r"\([^()]{1,200}\)=",  # the label of what follows (MyST)
 )
 _MDX_LINES = (rf"(?:(?>{JSX_TAG})\s*+){{1,10}}", r"\{.{1,500}\}")
 _ALERT = r"\[![\w|-]{1,60}\][+-]?(?:[ \t]*(?P<text>[^\s(\[].*))?"
@@ -61,9 +63,12 @@ _INDENTED = (
     r"(?:(?:!!!|\?\?\?\+?)[ \t]*|={3}[!+]{0,2}[ \t]+)(?P<type>[\w-]+(?:[ \t]+[\w-]+){0,5})?[ \t]*(?:\"(?P<text>.*)\")?"
     r"(?:[ \t]*\{[^{}]{0,200}\})?"
 )
+_MYST_LINES = (r"%(?:[ \t].*)?", r"\+{3}(?:[ \t].*)?")
+_DIRECTIVE = r"(?P<fence>`{3,}|~{3,}|:{3,})[ \t]*\{(?P<name>[A-Za-z][\w:.+-]{0,60})\}(?:[ \t]+(?P<text>\S[^`]*))?"
+_OPTION = r":(?P<name>[\w-]{1,60}):(?:[ \t]+(?P<text>\S.*))?"
 _DEFINITION = r":[ \t]+\S.*"
 _MAX_TERMS = 4
-_FIRST = frozenset(":/*{[@^%<;-!$\\?=ie")
+_FIRST = frozenset(":/*{[@^%<;-!$\\?=ie`~+(")
 _MAX_KINDS = 100  # of endings that a document lacks
 
 
@@ -85,6 +90,8 @@ def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
     """A rule for markdown-it: lines of the tables."""
     if state.is_code_block(first) or state.src[state.bMarks[first] + state.tShift[first]] not in _FIRST:
         return False
+    if match := compiled(_DIRECTIVE).fullmatch(_text(state, first)):
+        return _directive(state, match, first, end, silent=silent)
     block = _found(state, first, end)
     if block is None:
         return False
@@ -104,6 +111,47 @@ def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
     state.push("kept_block_close", "", -1)
     state.line = max(block.following, state.line if block.indent else 0)
     return True
+
+
+def _directive(state: "StateBlock", match: re.Match[str], first: int, end: int, *, silent: bool) -> bool:
+    """Read a directive of MyST, whose body is Markdown; one of another kind is code, as for other parsers."""
+    fence, kind = match["fence"], kind_of(match["name"])
+    following = _next(state, first, end, rf"\A{fence}+")
+    is_code = kind in (Directive.KEPT, Directive.UNKNOWN)
+    if not following or (is_code and fence[0] != ":"):
+        return False
+    if silent:
+        return True
+    token = state.push("kept_block", "", 1)
+    token.map = [first, following]
+    if is_code:
+        token.info = f"{{{match['name']}}}"
+    else:
+        text = match["text"] if kind is not Directive.PROSE else None
+        if text and kind is Directive.VERSION:
+            text = text.partition(" ")[2].strip()
+        if text:
+            _push_text(state, first, text, match.end())
+        body = _after_options(state, first + 1, following - 1)
+        outer = state.lineMax, state.parentType
+        state.lineMax, state.parentType = following - 1, "directive"
+        state.md.block.tokenize(state, body, following - 1)
+        state.lineMax, state.parentType = outer
+    state.push("kept_block_close", "", -1)
+    state.line = following
+    return True
+
+
+def _after_options(state: "StateBlock", first: int, end: int) -> int:
+    """Return the line after the options of a directive, whose texts are pushed."""
+    line = first
+    if line < end and _text(state, line) == "---":
+        return _next(state, line, end, r"\A---") or line
+    while line < end and (match := compiled(_OPTION).fullmatch(_text(state, line))):
+        if match["text"] and match["name"] in TEXT_OPTIONS:
+            _push_text(state, line, match["text"], match.end())
+        line += 1
+    return line
 
 
 def terms_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
@@ -139,7 +187,7 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
             name = re.escape(match.groupdict().get("name") or "")
             if following := _next(state, first, end, closing.replace("NAME", name)):
                 return _Found(following, match)
-    for pattern in (*_LINES, *(_MDX_LINES * is_mdx)):
+    for pattern in (*_LINES, *(_MDX_LINES * is_mdx), *(_MYST_LINES * state.env.get("myst", False))):
         if match := compiled(pattern).fullmatch(text):
             return _Found(first + 1, match)
     return None

@@ -2,17 +2,21 @@
 
 import bisect
 import functools
+import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from service.documents.directives import Directive, kind_of, unknown_directives
 from service.documents.document import DocumentText, MimeType, Slot, has_words
-from service.documents.inline import InlineText
+from service.documents.inline import InlineText, Kind
 from service.documents.lines import Lines
+from service.documents.markdown.anchors import Heading, Link, Outline
 from service.documents.markdown.blocks import FROM_END, INTERRUPTED, QUOTE, block_rule, terms_rule
 from service.documents.markdown.pieces import Inner, sentence
-from service.documents.markdown.spans import SPAN, STOPS, inline_rule
+from service.documents.markdown.spans import KEPT, KIND, SPAN, STOPS, inline_rule
 from service.documents.markdown.writing import Frame, plain, written
 
 if TYPE_CHECKING:
@@ -23,10 +27,20 @@ if TYPE_CHECKING:
 _LINE_END = re.compile(r"\r\n?|\n")
 _TITLE = re.compile(r"""[ \t](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t]*\Z""")
 _HEADING_END = re.compile(r"[ \t]+#+[ \t]*\Z")
+_ADDRESS = re.compile(r"""(?:\]\(\s*<?|\]:\s*<?|\shref\s*=\s*["'])\#(?P<id>[^\s<>"')]+)""")
+_OTHER = re.compile(r"(?!\w+:|//)[^#]+\.(?:md|mdx|markdown|ipynb)#.", re.IGNORECASE)
+_HTML_HEADING = re.compile(
+    r"""<h[1-6](?:\s[^<>]{0,300}?)?(?:\sid=["']([^"'<>]{1,200})["'][^<>]{0,300})?>((?:(?!<h[1-6]).){0,1000}?)</h[1-6]""",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAG = re.compile("<[^<>]*>")
+_OWN_ID = re.compile(r"\{:?[^{}]{0,200}?#([\w:.-]+)[^{}]{0,200}\}\s*\Z")
 _NO_ADDRESSES = ("", "#")  # of definitions that are comments, as in `[//]: # (text)`
 _MDX = re.compile(
     r"^(?:import [^\n]* from ['\"]|import ['\"]|export (?:default|const) )|\{/\*|<[A-Z]\w*[\s/>.]", re.MULTILINE
 )
+_MYST = re.compile(r"^[ \t>]*(?:`{3,}|:{3,})\{[a-z]|\{[a-z:]{2,20}\}`|^\([^()\n]{1,200}\)=[ \t]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"\{([A-Za-z][\w:.+-]*)\}")
 
 
 class Reader:
@@ -39,7 +53,20 @@ class Reader:
         self._skipped = bisect.bisect_left(self._starts, begin)  # lines
         self._cursor = 0  # all before it belongs to earlier texts
         self._is_mdx = is_mdx
-        self.num_left = 0
+        self.outline = Outline()
+        self._num_left = 0
+        self._unknown: list[str] = []  # directives
+
+    @property
+    def is_mdx(self) -> bool:
+        return self._is_mdx
+
+    @property
+    def notes(self) -> Iterator[str]:
+        if self._num_left:
+            yield f"{self._num_left} texts were left as they are: their lines begin in an unusual way."
+        if self._unknown:
+            yield unknown_directives(self._unknown)
 
     def slots(self) -> list[Slot]:
         tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)
@@ -54,26 +81,32 @@ class Reader:
                 is_in_table = token.nesting > 0
             if token.map is not None and token.type == "html_block":
                 yield from self._html(token)
+            elif match := _DIRECTIVE.match(token.info):
+                self._unknown += [match[1]] * (kind_of(match[1]) is Directive.UNKNOWN)
             elif token.map is not None and token.type == "inline" and token.content:
                 yield from self._slot(token, is_in_table, before)
             before = token.type if token.markup not in ("=", "-") else "setext"
 
     def _html(self, token: "Token") -> Iterator[Slot]:
-        from service.documents import html  # slow to import, and few documents need it
+        from service.documents import html as page  # slow to import, and few documents need it
 
         assert token.map is not None
         first, end = (line + self._skipped for line in token.map)
         read = token.content.rstrip("\n").split("\n")
         start = self._before(read[0].strip(), *self._line(first))
         stop = self._line(min(end, len(self._starts)) - 1)[1]
+        self._add_links(self._line(first)[0], stop)
+        for match in _HTML_HEADING.finditer(token.content):
+            text = html.unescape(_TAG.sub("", match[2])).strip()
+            self.outline.headings.append(Heading(text, -1, match[1] or ""))
         if start is None:
             start = stop
         source = self._source[start:stop]
         lines = _LINE_END.split(source)
         if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
-            yield from html.slots(source, Lines(source, first=first + 1), start)
+            yield from page.slots(source, Lines(source, first=first + 1), start)
         else:  # signs of a quotation are among its lines
-            self.num_left += any(True for _ in html.slots(token.content, Lines(token.content)))
+            self._num_left += any(True for _ in page.slots(token.content, Lines(token.content)))
 
     def _slot(self, token: "Token", is_cell: bool, before: str) -> Iterator[Slot]:
         assert token.map is not None
@@ -83,9 +116,10 @@ class Reader:
         inline = InlineText(read.pieces)
         found = self._found(token, lines, first, is_cell)
         if found is None:
-            self.num_left += inline.has_words or bool(read.inner)
+            self._num_left += inline.has_words or bool(read.inner)
             return
         start, end = found
+        self._outline(token, start, end, first, is_heading=before in ("heading_open", "setext"))
         frame = Frame(
             ending="\r\n" if "\r\n" in self._source[start:end] else "\n",
             prefix=self._prefix(first + 1, lines[1]) if len(lines) > 1 else "",
@@ -111,6 +145,34 @@ class Reader:
             yield Slot(start, end, whole, functools.partial(written, inline, frame), inner=tuple(inner))
         else:
             yield from inner
+
+    def _outline(self, token: "Token", start: int, end: int, first: int, *, is_heading: bool) -> None:
+        """Note a heading, and the links to headings in a block."""
+        children = token.children or ()
+        if is_heading:
+            shown = (each for each in children if each.type in ("text", "text_special", "code_inline", KEPT))
+            text = "".join(each.content for each in shown if each.meta.get(KIND) is not Kind.MARK).strip()
+            own_id = _OWN_ID.search(token.content)
+            self.outline.headings.append(Heading(text, end, own_id[1] if own_id else ""))
+        for child in children:
+            if child.type not in ("link_open", "link_close", "html_inline", "pair_open", KEPT):
+                continue
+            href = unquote(str(child.attrs.get("href", "")))
+            raw = child.content or child.markup
+            if _OTHER.match(href) or (raw.startswith("[[") and "#" in raw):
+                self.outline.others.append(href or raw)
+            span: Any = child.meta.get(SPAN) or (0, 0)
+            for match in _ADDRESS.finditer(token.content, *span):
+                address = Inner(*match.span("id"), match["id"], "")
+                if place := self._place(token.content, address, start, first):
+                    self.outline.links.append(Link(*place, unquote(match["id"])))
+                else:
+                    self.outline.others.append("#" + match["id"])
+
+    def _add_links(self, start: int, end: int) -> None:
+        """Note the links to headings in a stretch of HTML, or of a definition."""
+        for match in _ADDRESS.finditer(self._source, start, end):
+            self.outline.links.append(Link(*match.span("id"), unquote(match["id"])))
 
     def _found(self, token: "Token", lines: Sequence[str], first: int, is_cell: bool) -> tuple[int, int] | None:
         """Return where the lines of a block are in the source, without what marks the block."""
@@ -153,6 +215,9 @@ class Reader:
 
     def _definitions(self, references: Mapping[str, Any]) -> Iterator[Slot]:
         for definition in references.values():
+            if definition["href"].startswith("#"):
+                first, end = definition["map"]
+                self._add_links(self._starts[first + self._skipped], self._line(end - 1 + self._skipped)[1])
             if not has_words(definition["title"]) or definition["href"] in _NO_ADDRESSES:
                 continue
             last = definition["map"][1] - 1 + self._skipped
@@ -188,11 +253,15 @@ def _unescaped(raw: str) -> str:
 
 def parsed(source: str, *, is_mdx: bool) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:
     """Return the tokens of Markdown, its definitions of references, and whether it is MDX, if only by its looks."""
-    env: dict[str, object] = {"mdx": is_mdx or _MDX.search(source) is not None}
+    env: dict[str, object] = {
+        "mdx": is_mdx or _MDX.search(source) is not None,
+        "myst": _MYST.search(source) is not None,
+    }
     tokens = _parser().parse(source, env)
     return tokens, env.get("references", {}), bool(env["mdx"])  # type: ignore[return-value]  # as the parser makes it
 
 
+@functools.cache
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # slow to import
     from mdit_py_plugins.deflist import deflist_plugin

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from service.documents.directives import TEXT_ROLES
 from service.documents.inline import Kind
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule(Kind.KEPT, r"\\[A-Za-z]{2,30}(?:\[[^\[\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\}){1,3}"),
     ),
     "{": (
+        Rule(Kind.OPEN, rf"\{{{TEXT_ROLES}\}}`(?P<text>[^`<>]{{1,300}}?)\s{{1,5}}<[^`<>]{{1,300}}>`"),
         Rule(Kind.KEPT, r"\{[\w:+.-]{1,60}\}(`{1,3})[^`\n]{1,300}\1"),  # a role of MyST
         Rule(Kind.MARK, ATTRIBUTES),
         Rule(Kind.ORDERED, _TEMPLATE),

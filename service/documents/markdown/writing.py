@@ -15,7 +15,7 @@ _SPECIAL = re.compile(
 )
 _TRIGGER = re.compile(r"[$:=+%{~]")  # what might start a construct of `spans`, once all of the line is there
 _BLOCK_START = re.compile(
-    r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
+    r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|%](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
 _MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$]).{1,2000}?(?<!\s)\$(?!\d)")  # to some readers, as prices
 _LINE_OF_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])")  # that may end in another line
@@ -24,6 +24,7 @@ _INNER = re.compile("\0(\\d+)\0")
 _BLANKS = " \t\r\n"
 _EMPHASIS = re.compile(r"[*_~=^+]+")
 _BRACKETLESS = str.maketrans("[]|", "()/")  # for texts of links that know no escapes
+_IN_ROLE = str.maketrans("`<>", "'()")  # which knows none, either
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def plain(frame: Frame, translation: str) -> str:
 def written(inline: InlineText, frame: Frame, translation: str, *inner: str) -> str:
     """Return the Markdown of a translation; `inner` are the written texts that its markup contains."""
     first = next(iter(inline.pieces(inline.text)), None)
-    writer = _Writer(frame, _tight(_unblocked(inline.pieces(translation.replace("\0", "")), first)))
+    writer = _Writer(frame, tight(_unblocked(inline.pieces(translation.replace("\0", "")), first)))
     text = _INNER.sub(lambda match: inner[int(match[1])], writer.written())
     return re.sub(r"(?<=\s)(#+)\Z", r"\\\1", text)  # which would close a heading
 
@@ -72,7 +73,7 @@ def _unblocked(pieces: list[Piece], first: Piece | None) -> list[Piece]:
     return pieces
 
 
-def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces with white space moved out of pairs where it has to be; emphasis of nothing is left out."""
     waiting: list[Piece] = []  # starts of pairs without anything in them so far
     space = ""
@@ -169,6 +170,9 @@ class _Writer:
     def _add_text(self, text: str, following: Piece) -> None:
         text = _LINE_ENDS.sub(" ", text)
         within = self._path[-1]
+        if within.sign.endswith("`"):
+            self._line += text.translate(_IN_ROLE).replace("|", self._frame.pipe)
+            return
         if within.knows_no_escapes:
             text = text.translate(_BRACKETLESS)
         text = _SPECIAL.sub(lambda match: "\\" + match[0], text)

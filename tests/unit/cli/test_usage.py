@@ -37,7 +37,7 @@ from service.engine.runtime.kernels import PATH
         (("--file", "x.md", "--header"), "--header is for --format tsv and csv, and this is md"),
         (
             ("--file", "x.po", "--encoding", "latin-1"),
-            "--encoding is for --format text, tsv, csv, md, srt, vtt, ass, and this",
+            "--encoding is for --format text, tsv, csv, md, rst, srt, vtt, ass, and this",
         ),
         (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--attributes"), "--attributes is for --format html and xhtml, and this is md"),

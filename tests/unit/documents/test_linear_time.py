@@ -41,6 +41,10 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
             ("a.ttml", f"<tt><p>{unit * (20_000 // len(unit))}a</p></tt>")
             for unit in (" ", "<br/>", "\n<br/> ", "<b>a</b>", "<!--a-->", "&lt;")
         ),
+        *(
+            ("a.rst", unit * (15_000 // len(unit)))
+            for unit in ("`", "*a ", "``a", "- ", "a::\n\n", "_", "\\", ".. a::\n", ":a:")
+        ),
         ("a.po", 'msgid "' + "\\" * 15_000 + 'a"\nmsgstr ""'),
         ("a.csv", 'text\n"' + '""' * 7_500),
         ("a.xlf", '<xliff version="1.2"><trans-unit><source>a' + "<bpt/>" * 4_000 + "</source></trans-unit></xliff>"),
@@ -142,6 +146,15 @@ SHAPES: Mapping[str, Shape] = {
     "word, runs": ("a.docx", lambda n: word(f"<w:p>{RUN * n}</w:p>")),
     "json, values": ("a.json", lambda n: "[" + '"a word",' * n + "1]"),
     "json, depth": ("a.json", lambda n: "[" + ('{"a":' * 150 + '"word"' + "}" * 150 + ",") * (n // 100) + "1]"),
+    "notebook, cells": (
+        "a.ipynb",
+        lambda n: '{"cells": [' + ",".join(['{"cell_type": "markdown", "source": ["a word"]}'] * (n // 8)) + "]}",
+    ),
+    "rst, paragraphs": ("a.rst", "a *word*\n\n".__mul__),
+    "rst, lines": ("a.rst", "a\n".__mul__),
+    "rst, titles": ("a.rst", "a\n=\n\n`a`_\n\n".__mul__),
+    "rst, signs": ("a.rst", lambda n: "`a *b |c :d:`e ``f " * (n // 8)),
+    "rst, items": ("a.rst", "- a\n\n  - b::\n\n     c\n\n".__mul__),
     "yaml, keys": ("a.yml", "k: a word\n".__mul__),
     "yaml, lines of a value": ("a.yml", lambda n: "k: a\n" + "  word\n" * n),
     "yaml, lines of a block": ("a.yml", lambda n: "k: >\n" + "  word\n\n" * n),

@@ -58,6 +58,9 @@ def test_what_is_marked_goes_to_the_translator_as_tags(source: str, given: str) 
         ("a", "{% b %}", "\\{% b %}"),
         ('!!! note "A title"', 'the "title"', '!!! note "the &quot;title&quot;"'),
         (":::tip[A title]", "a [b] c", ":::tip[a \\[b\\] c]"),
+        ("a", "% no comment", r"\% no comment"),
+        ("(x)=\n\na", "(y)=", "(x)=\n\n\\(y)="),
+        ("{ref}`a text <x>`", "b `c` <d> *e*", "{ref}`b 'c' (d) *e* <x>`"),
         ("[[page|a text]]", "b|c]", "[[page|b/c)]]"),
         ("a | b\n---", "| c", "&#124; c"),
         ("- a", "[ ] b", "- \\[ ] b"),
@@ -90,6 +93,35 @@ def test_a_translation_never_becomes_markup(source: str, translation: str, writt
 )
 def test_markup_is_seen_wherever_a_translator_puts_it(source: str, translations: list[str], written: str) -> None:
     assert open_document("a.md", source.encode()).written(translations).decode() == written
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        (
+            "[a](#b-c) [d][]\n\n[d]: #b-c-1 'e'\n\n# B c\n\nB, c?\n===",
+            "[a](#b) [d][]\n\n[d]: #b-1 'e'\n\n# b\n\nb\n===",
+        ),
+        ("[a](<#b--c> 'd') <a href='#b--c'>a</a>\n## B & c #", "[a](<#b> 'd') <a href='#b'>a</a>\n## b #"),
+        ("[a](#b-c) `[a](#b-c)`\n# B & c", "[a](#b) `[a](#b-c)`\n# b"),
+        ("[a](#B-c)\n# B c", "[a](#b)\n# b"),
+        ("[a](#%C3%A9)\n# É {.x}", "[a](#b)\n# b {.x}"),
+        ("<p><a href='#b-c'>a</a></p>\n\n<h2>B c</h2>", "<p><a href='#b'>a</a></p>\n\n<h2>b</h2>"),
+        ("[a](#b-c) [a](#x)\n# B c\n# B {#x}", "[a](#b-c) [a](#x)\n# b {#b-c}\n# b {#x}"),
+        ("[a](#b-c)\n# [B c](#b-c)", "[a](#b)\n# [b](#b)"),
+        ("[a](#c) [a](#d)\n\n<a id='c'></a>\n# B\n\n(d)=\n# B", "[a](#c) [a](#d)\n\n<a id='c'></a>\n# b\n\n(d)=\n# b"),
+    ],
+)
+def test_links_to_headings_follow(source: str, written: str) -> None:
+    document = open_document("a.md", source.encode())
+    assert document.notes == ()
+    texts = [re.sub("(?<![#<])\\b[bcBÉ]\\b(?!').*", "b", text.text) for text in document.texts]
+    assert document.written(texts).decode() == written
+
+
+def test_links_to_headings_that_are_not_known_are_told() -> None:
+    (note,) = open_document("a.md", b"# A\n\n[a](#a) [b](#b) [c](c.md#d) [[#A]] [d](https://e/f.md#g)").notes
+    assert note == "3 links to headings of other files, or to none that is known, may be dead: #b, c.md#d, [[#A]]."
 
 
 @given(st.text("ab *_`[](){}<>!#-+=|\\&;:~.1\n\t\r\"'/^", max_size=80))

@@ -37,6 +37,11 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         '// c\n"a"': "1: it is not JSON: a value is expected",
         "[" * 201: f"1: {TOO_DEEP}",
     },
+    "a.ipynb": {
+        '{"cells": [\n}': "2: it is not JSON: Expecting value",
+        "[" * 100_000: f"1: {TOO_DEEP}",
+        '{"worksheets": []}': "1: it is no notebook of version 4",
+    },
     "a.yml": {
         "a: b\n  c: d": r"\d: .*mapping values are not allowed in this context",
         "a:\n\tb: c": r"\d: .*found character that cannot start any token",

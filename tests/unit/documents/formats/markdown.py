@@ -45,6 +45,10 @@ _CONSTRUCTS = same(
     "/// one | A B\nC\n///",
     "# A {#one .l}\n\n{: .one }\nB\n{.one}\n\n[D]{.one} [E](y){:one}",
     '![C](x){ .one width="3" }',
+    "````{admonition} A *B*\n:class: one\n\nC\n\n```{tip} D\n```\n````\n\nE",
+    "```{figure} o.png\n:alt: A B\n:width: 5%\n\nC {ref}`D <one>` {ref}`one` {kbd}`ctrl`\n```\n\n% l\n\n(one)=\n# A",
+    "```{versionadded} v1 A\n---\nclass: one\n---\nB\n```\n\n:::{math}\n:label: one\nl\n:::\n\n+++ one",
+    "~~~{code} py\n:caption: one\n\nl = 1\n~~~\n\n:::{list-table} A\n* - B\n  - C\n:::\n\n- :::{note}\n  A\n  :::",
     "[[one]] [[one|A B]] ![[one|3]] [[l|l|l]]",
     "{{% one %}}\nA\n{{% /one %}}\n\nB {{< one >}} C {{ one }}\n\n{% if x %}\nD\n{% endif %}",
     "{% highlight one %}\n\n# one\n{% endhighlight %}\n\n{{< one\n  a=1\n>}}\n\nA",
@@ -142,7 +146,8 @@ def of_markdown(data: bytes) -> Any:
             pending += reversed(token.children or ())
         elif token.type not in ("text", "text_special", "softbreak"):
             kept: str = "" if token.nesting or token.type in ("image", "html_block") else token.content
-            kept = told(kept) if token.type == "code_block" else kept  # that of a tab is text
+            is_text = token.type == "code_block" or token.info.startswith("{")  # that of a tab, or of a directive
+            kept = told(kept) if is_text else kept
             attributes = {name: value for name, value in token.attrs.items() if name not in ("title", "alt")}
             found.append((token.type, token.nesting, kept, attributes, token.meta.get("label")))
     page = markdown_to_html_with_extensions(

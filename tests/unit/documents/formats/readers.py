@@ -112,6 +112,25 @@ def of_catalog(data: bytes) -> Any:
     return found
 
 
+def of_notebook(data: bytes) -> Any:
+    """Read a notebook: what its cells of Markdown say, and all else as it is."""
+    notebook = json.loads(decoded(data))
+    sources: list[Any] = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = cell.pop("source")
+            sources.append((type(source), told(re.sub(r"\\([^\w\s])", r"\1", "".join(source)))))
+    return sources, notebook
+
+
+def of_rst(data: bytes) -> Any:
+    """Return what paragraphs say, with their signs, but for how long lines are and what is escaped."""
+    source = re.sub(r" <[^<>]*_>`__", "`_", decoded(data).replace("\r\n", "\n"))
+    source = re.sub(r"(?m)([=~#-])\1+[ ]*$", r"\1", source)
+    said = (re.sub(r"\\(.)", lambda match: match[1].strip(), each) for each in re.split(r"\n\s*\n", source.strip()))
+    return [(len(each) - len(each.lstrip()), told(each)) for each in said]
+
+
 def of_yaml(data: bytes) -> Any:
     seen: dict[int, int] = {}
 

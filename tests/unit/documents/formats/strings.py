@@ -8,6 +8,7 @@ from tests.unit.documents.formats.markup_readers import of_xml
 from tests.unit.documents.formats.readers import (
     of_catalog,
     of_json,
+    of_notebook,
     of_properties,
     of_rails,
     of_strings,
@@ -30,6 +31,25 @@ _JSON = same(
 
 JSON = Format(
     lambda body, _: f'{{"é": "",\n{body}\n}}\n'.encode(), _JSON, of_json, separator=",\n", variants=(crlf, marked)
+)
+
+_CELL = '{"cell_type": "markdown", "metadata": {"source": ["left"]}, "source": '
+NOTEBOOK = Format(
+    lambda body, _: f'{{"cells": [\n{body}\n], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}\n'.encode(),
+    same(
+        f'{_CELL}"A *B*"}}',
+        f'{_CELL}[\n   "# ONE `x`\\n",\n   "\\n",\n   "TWO\\n"\n  ]}}',
+        f'{_CELL}[ "| A | B |\\n", "|---|---|\\n", "| C | $x$ |" ]}}',
+        '{"source": ["---\\n", "TITLE: A\\n", "\\n", "---"], "cell_type": "markdown"}',
+        f"{_CELL}[]}}",
+        f'{_CELL}"\\ud83d a"}}',
+        '{"cell_type": "code", "source": ["# left"], "outputs": [{"text": ["left\\n"], "x": 1.50}]}',
+        '{"cell_type": "raw", "source": "left"}',
+    )
+    | {f'{_CELL}["two\\n", "lines \\u00e9"]}}': f'{_CELL}["TWO LINES \\u00c9"]}}'},
+    of_notebook,
+    separator=",\n",
+    variants=(crlf, marked),
 )
 
 

@@ -1,9 +1,11 @@
 """Plain text, HTML, tables and subtitles."""
 
+import re
+
 from service.documents import DocumentOptions
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
 from tests.unit.documents.formats.markup_readers import of_html, of_timed_text
-from tests.unit.documents.formats.readers import of_ass, of_csv, of_lines, of_srt, of_tsv, of_vtt
+from tests.unit.documents.formats.readers import of_ass, of_csv, of_lines, of_rst, of_srt, of_tsv, of_vtt, told
 from tests.unit.documents.pseudo import served
 
 COLUMN = DocumentOptions(columns=("text",), target="de")
@@ -35,6 +37,51 @@ TSV = Format(
     of_tsv,
     variants=(crlf, marked, in_utf_16),
     options=COLUMN,
+)
+
+RST = Format(
+    lambda body, _: f"{body}\n".encode(),
+    same(
+        "AB\n==",
+        "1.2\n===",
+        "###\n AB\n###",
+        "A *B* **C D** ``left`` [1]_ |one| `E <http://x.y>`_ `one`:two: http://l.e/f_ E\\ *F*\\ G 5 * 3 \\*H\\* one_",
+        "* A\n* B\n\n  1. C\n  #. - D",
+        "A\n  B\n\nC : one\n  D",
+        "A::\n\n   left\n\n  left",
+        "::\n\n  left",
+        "A::\n\n> left\n> left",
+        ":param one: A\n:type one: two",
+        "| A\n| B",
+        "-a, --left=x  A\n-l  B",
+        ".. note:: A\n   :class: one\n\n   B",
+        ".. admonition:: A\n\n   B\n\n   .. tip:: C",
+        ".. figure:: one.png\n   :alt: A B\n   :width: 5\n\n   C",
+        ".. code:: one\n   :caption: A\n\n   left\n\nB",
+        ".. versionadded:: 1.5 A\n\n.. deprecated:: 1\n   B",
+        ".. function:: one(l)\n              two(l)\n   :noindex:\n\n   A",
+        ".. one:: left\n\n   left",
+        ".. left\n   left\n\n.. _one: http://l.e\n\n.. |one| replace:: left\n\n__ left",
+        ".. [1] A\n.. [#l] B",
+        "+---+---+\n| l | e |\n+---+---+",
+        "=== ===\nl   e\n=== ===\nf   t\n=== ===",
+        ">>> left\nleft",
+        "* A\n\n    B\n\n    -- C",
+        "A `B <one>`__ :ref:`C <one>` :ref:`one` :doc:`D\n</one>` :py:mod:`one`".replace("\n", " "),
+        "----",
+    )
+    | {
+        "two\nlines": "TWO LINES",
+        "a. one\ntwo": "\\A. ONE TWO",
+        "a `b c`_ d_": "A `B C <b c_>`__ d_",
+        ".. tip:: a\n   b\n\n    c": ".. tip:: A\n   B\n\n    C",
+        "``l`` a\n-----": "``l`` A\n-------",
+        "äß\n~~": "ÄSS\n~~~",
+    },
+    of_rst,
+    separator="\n\n",
+    variants=(crlf, marked),
+    outline_of_damaged=lambda data: [told(re.sub(r"[\W_]+", "", each)) for _, each in of_rst(data)],
 )
 
 HTML = Format(

@@ -1,0 +1,56 @@
+"""Directives of docutils, Sphinx and their extensions, in reStructuredText and MyST: what of each is text.
+
+Sources: https://docutils.sourceforge.io/docs/ref/rst/directives.html,
+https://www.sphinx-doc.org/en/master/usage/restructuredtext/directives.html and https://myst-parser.readthedocs.io.
+"""
+
+import enum
+import re
+from collections.abc import Sequence
+
+TEXT_OPTIONS = ("alt", "caption")
+"""The options of any directive whose values are text."""
+TEXT_ROLES = "(?:std:)?(?:ref|numref|doc|term|any|download)"
+"""A pattern of the roles that may have a text before what they refer to, as in `the text <target>`."""
+_MAX_NAMES = 10  # in a note
+
+
+class Directive(enum.Enum):
+    """What a directive is to a translator: the first that its name fits."""
+
+    VERSION = re.compile("version-?(?:added|changed|removed|deprecated)|deprecated")  # a number, and text
+    KEPT = re.compile(
+        """code|code-block|code-cell|sourcecode|literalinclude|parsed-literal|prompt|highlight|include|math|toctree|raw
+        |contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title|graph
+        |(?:js:|py:)?module|(?:py:)?currentmodule|tabularcolumns|productionlist|doctest|test(?:code|output|setup|cleanup)
+        |graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
+        |namespace|todolist|inheritance-diagram|(?:section|code|module)author|button-link|button-ref
+        |r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|js""",
+        re.VERBOSE,
+    )
+    TITLED = re.compile(  # the argument and the body are text
+        """attention|caution|danger|error|hint|important|note|tip|warning|admonition|seealso|todo|topic|sidebar|rubric
+        |centered|epigraph|highlights|pull-quote|table|list-table|dropdown|toggle|card|grid-item-card|tab-item|tab
+        |details|aside|margin|(?:prf:)?(?:axiom|corollary|definition|example|exercise|lemma|proof|proposition|remark
+        |solution|theorem)""",
+        re.VERBOSE,
+    )
+    PROSE = re.compile(  # only the body is text: of figures, containers, and objects, whose arguments are code
+        r"""figure|figure-md|container|compound|only|ifconfig|hlist|grid|grid-item|tab-set|tabs|card-carousel|div|class
+        |rst-class|cssclass|header|footer|function|(?:class|static)?method|attribute|property|data|exception|describe
+        |decorator(?:method)?|object|option|program-option|cmdoption|envvar|confval
+        |(?:py|c|cpp|js|rst|std|php|rb):[\w:-]+""",
+        re.VERBOSE,
+    )
+    UNKNOWN = re.compile(".*", re.DOTALL)
+
+
+def kind_of(name: str) -> Directive:
+    """Return what a directive is to a translator."""
+    return next(kind for kind in Directive if kind.value.fullmatch(name.lower()))
+
+
+def unknown_directives(names: Sequence[str]) -> str:
+    """Return the note about directives that were left, as nobody knows what of them is text."""
+    some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
+    return f"{len(names)} directives were left as they are, as they are not known: {some}."

@@ -1,0 +1,290 @@
+"""reStructuredText, as docutils and Sphinx read it.
+
+Source: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html.
+
+Titles, paragraphs, items, terms, notes and the texts of directives are texts; a paragraph becomes one line, and the
+lines of a title are as long as it. What is not read exactly stays: tables, and directives that are not known.
+"""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Generator, Iterator
+
+from service.documents.directives import TEXT_OPTIONS, Directive, kind_of, unknown_directives
+from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
+from service.documents.encodings import decoded
+from service.documents.inline import InlineText
+from service.documents.lines import Line, lines
+from service.documents.rst_text import named, pieces, references, targets, written
+
+_ADORNMENT = re.compile(r"([!-/:-@[-`{-~])\1*\Z")
+_TABLE = re.compile(r"\+-[-+]*-\+\Z|=+(?: +=+)+\Z")
+_ITEM = re.compile(r"(?:[-+*•‣⁃]|\(?(?:\d{1,9}|[A-Za-z]|[ivxlcdmIVXLCDM]{1,9}|#)[.)])(?:[ \t]+|\Z)")
+_FIELD = re.compile(r":(?P<name>(?![: ])(?:[^:\\`]|\\.|:(?![ `]|\Z)){1,200}):(?:[ \t]+|\Z)")
+_NO_TEXT = re.compile(  # fields
+    r"(?:type|rtype|vartype|version|date|authors?|contact|address|organization|copyright|revision|status|id|orphan"
+    r"|tocdepth|nosearch|nocomments|no-[a-z]+|og:\w+|Release|Last-Modified|Content-Type|PEP)\b.*",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(
+    r"(?:(?:--?|/|\+)[\w?][\w-]{0,60}(?:[ =](?:<[^<>]{1,60}>|[\w.-]{1,60}))?(?:, |(?=[ ]{2}|\Z))){1,9}(?:[ ]{2,}|\Z)"
+)
+_VERSE = re.compile(r"\|(?:[ \t]+|\Z)")
+_NOTE = re.compile(r"\.\.[ \t]+\[[^\[\]]{1,60}\](?:[ \t]+|\Z)")
+_DIRECTIVE = re.compile(r"\.\.[ \t]+(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)")
+_TARGET = re.compile(r"\.\.[ \t]+_(`[^`]+`|(?:[^:\\]|\\.|:(?! |\Z))+):")
+_KEPT = re.compile(r"\.\.(?:\s|\Z)|__[ \t]|>>>[ ]")
+
+_MAX_COLUMN = 400  # of blocks in blocks on one line
+
+
+class _Reader:
+    """The lines of a document, which are read one after another: a block within another is indented, that is all."""
+
+    def __init__(self, source: str) -> None:
+        self._lines = [*lines(source), *[Line(0, "", len(source), "")] * 3]
+        self._literal = -1  # the indentation of the paragraph that a literal block follows
+        self._source = source
+        self._links: list[tuple[str, str]] = []
+        self._titles: list[tuple[str, int, str]] = []
+        self._targets: set[str] = set()
+        self._references = references(source)
+        self._unknown: list[str] = []
+        self._num_tables = self._num_left = 0
+
+    def slots(self) -> Iterator[Slot]:
+        line = 0
+        while line < len(self._lines) - 3:
+            text = self._lines[line].text
+            start = len(text) - len(text.lstrip())
+            if start == len(text):
+                line += 1
+                continue
+            indent, literal = self._column(line, start), self._literal
+            self._literal = -1
+            if indent > literal >= 0:
+                line = self._after(line, literal)
+            elif indent == literal and _ADORNMENT.match(text[start]):  # each line has this sign
+                line = self._last(line, indent, f"(?!{re.escape(text[start])})") + 1
+            else:
+                line = yield from self._block(line, start)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        if self._num_tables:
+            yield f"{self._num_tables} tables were left as they are."
+        if self._unknown:
+            yield unknown_directives(self._unknown)
+        if self._num_left:
+            yield f"{self._num_left} texts were left as they are: their lines are indented in an unusual way."
+
+    @property
+    def edits(self) -> Iterator[Edit]:
+        """Yield the names that sections and links keep, as something refers to them."""
+        for title, start, ending in self._titles:
+            yield from self._kept_name(title, start, f"{ending}{ending}", "")
+        for name, address in self._links:
+            yield from self._kept_name(name, len(self._source), "\n", f" {address}")
+
+    def _kept_name(self, name: str, place: int, ending: str, address: str) -> Iterator[Edit]:
+        if named(name) in self._references - self._targets:
+            self._targets.add(named(name))
+            before = "\n\n" if address else ""
+            yield Edit(place, place, f"{before}.. _{name.replace(':', chr(92) + ':')}:{address}{ending}")
+
+    def _block(self, line: int, start: int) -> Generator[Slot, None, int]:
+        """Yield the texts of the block that begins in a line; return the line after what is read of it."""
+        text, indent = self._lines[line].text[start:].rstrip(), self._column(line, start)
+        following = self._lines[line + 1].text.rstrip()
+        if start > _MAX_COLUMN:
+            self._num_left += 1
+        elif text == "::":
+            self._literal = indent
+        elif _TABLE.fullmatch(text):
+            self._num_tables += 1
+            return self._after_table(line, text[0])
+        elif _ADORNMENT.fullmatch(text) and text != "..":
+            if self._lines[line + 2].text.rstrip() == text and following and start == 0:
+                yield from self._title(line + 1, text)
+                return line + 3
+        elif match := _DIRECTIVE.fullmatch(text):
+            return (yield from self._directive(match, line, start))
+        elif text.startswith(">>> "):
+            return self._last(line, indent) + 1
+        elif _KEPT.match(text) and not _NOTE.match(text):
+            if match := _TARGET.match(text):
+                self._targets.add(named(match[1].strip("`")))
+            return self._after(line, indent) if text != ".." or following else line + 1
+        elif start == 0 and _ADORNMENT.fullmatch(following) and len(following) >= min(4, _width(text)):
+            yield from self._title(line, "")
+            return line + 2
+        elif (match := _ITEM.match(text)) and self._is_item(line, start, match):
+            return (yield from self._block(line, start + match.end())) if match.end() < len(text) else line + 1
+        elif match := next(filter(None, (each.match(text) for each in (_FIELD, _OPTION, _VERSE, _NOTE))), None):
+            if _NO_TEXT.fullmatch(match.groupdict().get("name", "")):
+                return self._after(line, indent)
+            rest = text[match.end() :]
+            if any(each.match(rest) for each in (_KEPT, _ITEM, _VERSE)):
+                return (yield from self._block(line, start + match.end()))
+            if rest:
+                return (yield from self._paragraph(line, start + match.end(), indent))
+        else:
+            return (yield from self._paragraph(line, start))
+        return line + 1
+
+    def _is_item(self, line: int, start: int, match: re.Match[str]) -> bool:
+        """Return whether it is an item, not a sentence that begins with such a letter or number."""
+        text = self._lines[line + 1].text
+        begin = len(text) - len(text.lstrip())
+        return (
+            not match[0][:-1].rstrip(".)")[-1:].isalnum()
+            or begin == len(text)
+            or self._column(line + 1, begin) > self._column(line, start)
+            or bool(_ITEM.match(text.lstrip()))
+        )
+
+    def _directive(self, match: re.Match[str], line: int, start: int) -> Generator[Slot, None, int]:
+        kind, indent, begin = kind_of(match["name"]), self._column(line, start), match.start("text")
+        following = line + 1
+        if kind is Directive.VERSION:
+            begin += len((match["text"] or "").split(" ")[0]) + 1
+        if kind is Directive.PROSE:
+            following = self._last(line, None, _FIELD.pattern, indent) + 1
+        elif kind in (Directive.TITLED, Directive.VERSION) and match["text"] and begin < match.end():
+            following = yield from self._paragraph(line, start + begin, indent)
+        while (option := _FIELD.match(self._lines[following].text.strip())) and self._indent(following) > indent:
+            text = self._lines[following].text
+            if option["name"] in TEXT_OPTIONS and option.end() < len(text.strip()):
+                begin = len(text) - len(text.lstrip()) + option.end()
+                following = yield from self._paragraph(following, begin, self._indent(following))
+            else:
+                following = self._last(following, None, "(?!)", self._indent(following)) + 1
+        if kind is Directive.UNKNOWN:
+            self._unknown.append(match["name"])
+        return self._after(line, indent) if kind in (Directive.KEPT, Directive.UNKNOWN) else following
+
+    def _title(self, line: int, overline: str) -> Iterator[Slot]:
+        """Yield the text of a section's title, with the lines above and below it, which are as long as it."""
+        title, under = self._lines[line], self._lines[line + 1]
+        text = title.text.strip()
+        first = self._lines[line - 1] if overline else title
+        lead = title.text[: title.text.index(text)]
+        length = len(under.text.rstrip())
+        more = length - _width(text)
+        inline = self._inline(text)
+
+        def write(translation: str) -> str:
+            new = written(inline, translation)
+            size = _width(new) + more if 0 <= more <= 2 else max(length, _width(lead + new))
+            lines_ = [f"{lead}{new}", under.text[0] * size]
+            return title.ending.join([under.text[0] * size, *lines_] if overline else lines_)
+
+        name = "".join(piece.text for piece in pieces(text))
+        self._titles.append((name, first.start, title.ending))
+        if inline.has_words:
+            yield Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
+
+    def _paragraph(self, line: int, start: int, marker: int = -1) -> Generator[Slot, None, int]:
+        """Yield the text of a paragraph; behind a marker in this column its other lines are just indented more."""
+        column = self._column(line, start) if marker < 0 else self._indent(line + 1)
+        last = self._last(line, column, _FIELD.pattern if marker >= 0 else "(?!)", marker)
+        following = self._lines[last + 1].text
+        is_term = bool(following.strip()) and self._indent(last + 1) > max(
+            column if last > line or marker < 0 else 0, marker
+        )
+        if is_term and (last > line or marker >= 0) and not _FIELD.match(following.strip()):
+            self._num_left += 1
+            return last + 1
+        end = self._lines[last].start + len(self._lines[last].text.rstrip())
+        first = self._lines[line].start + start
+        text = " ".join(each.text.strip() for each in self._lines[line + 1 : last + 1])
+        text = f"{self._lines[line].text[start:].strip()} {text}".rstrip()
+        ending = ""
+        if is_term and marker < 0 and " : " in text:
+            text = text[: text.index(" : ")].rstrip()
+            end = first + len(text)
+        elif text.endswith("::"):
+            self._literal = column if marker < 0 or last > line else marker
+            ending = " ::" if text.endswith(" ::") else "::"
+            text = text.removesuffix(" ::").removesuffix(":")
+        inline = self._inline(text)
+        if inline.has_words:
+            # The first line after the one with the marker says how far all others are indented.
+            is_deeper = marker >= 0 and last > line and self._next_indent(last) > column
+            between = f"{self._lines[line].ending}{' ' * column}" if is_deeper else " "
+            write = functools.partial(_with_ending, inline, ending, between)
+            yield Slot(first, end, inline.document_text(f"line {self._lines[line].number}"), write)
+        return last + 1
+
+    def _inline(self, text: str) -> InlineText:
+        self._links += targets(text)
+        return InlineText(pieces(text))
+
+    def _column(self, line: int, position: int) -> int:
+        return len(self._lines[line].text[:position].expandtabs())
+
+    def _indent(self, line: int) -> int:
+        text = self._lines[line].text
+        return self._column(line, len(text) - len(text.lstrip()))
+
+    def _next_indent(self, line: int) -> int:
+        """Return how far the next line is indented that is not empty."""
+        line += 1
+        while line < len(self._lines) - 3 and not self._lines[line].text.strip():
+            line += 1
+        return self._indent(line)
+
+    def _last(self, line: int, column: int | None, stop: str = "(?!)", marker: int = -1) -> int:
+        """Return the last line of those that follow without an empty one, in this column, or behind a marker."""
+        pattern = re.compile(stop)
+        while (text := self._lines[line + 1].text.strip()) and not pattern.match(text):
+            indent = self._indent(line + 1)
+            if indent <= marker or (column is not None and indent != column):
+                break
+            line += 1
+        return line
+
+    def _after(self, line: int, indent: int) -> int:
+        """Return the line after a block, whose other lines are indented more."""
+        line += 1
+        while line < len(self._lines) - 3 and (not self._lines[line].text.strip() or self._indent(line) > indent):
+            line += 1
+        return line
+
+    def _after_table(self, line: int, sign: str) -> int:
+        """Return the line after a table, of `+` and `|`, or one that ends with a line of `=` before an empty one."""
+        if sign == "+":
+            return self._last(line, None, r"[^+|]") + 1
+        borders = 1
+        while line < len(self._lines) - 3:
+            line += 1
+            borders += _TABLE.fullmatch(self._lines[line].text.strip()) is not None
+            if (
+                borders > 1
+                and _TABLE.fullmatch(self._lines[line].text.strip())
+                and not self._lines[line + 1].text.strip()
+            ):
+                break
+        return line + 1
+
+
+def read(data: bytes, _: DocumentOptions) -> Document:
+    """Read reStructuredText in UTF-8."""
+    source, encode = decoded(data)
+    reader = _Reader(source)
+    slots = [*reader.slots()]
+    return Spliced(source, slots, encode, [*reader.notes], reader.edits)
+
+
+def _with_ending(inline: InlineText, ending: str, between: str, translation: str) -> str:
+    text = written(inline, translation).replace(" ", between, 1)
+    if ending == "::":
+        return text.rstrip(": \u00a0") + ending
+    return f"{text[:-1]}\\:" if text.endswith("::") else text + ending
+
+
+def _width(text: str) -> int:
+    """Return how wide a text is, as docutils measures it."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
