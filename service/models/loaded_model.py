@@ -21,7 +21,7 @@ from service.engine.sequence import SequenceUpdate
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
-from service.text.tokenizers import Tokenizer, of_pair
+from service.text.tokenizers import Tokenizer, of_pair, of_prose
 from service.text.unknown import UnknownCharacters
 
 # What callers send that is kept resolved: options, names and codes, of which they may send any number.
@@ -163,7 +163,7 @@ class LoadedModel:
     manifest: Manifest = field(init=False)
     fingerprint: str = field(init=False)
     default_options: DecodingOptions = field(init=False)
-    _unknown: dict[Tokenizer, UnknownCharacters] = field(init=False, default_factory=dict)
+    _tokenizers: dict[Tokenizer, tuple[Tokenizer, UnknownCharacters]] = field(init=False, default_factory=dict)
     _resolved: dict[tuple[tuple[str, Any], ...], DecodingOptions] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -179,9 +179,10 @@ class LoadedModel:
     def tokenizer_of(self, pair: LanguagePair) -> tuple[Tokenizer, UnknownCharacters]:
         """Return the tokenizer of a language pair, and what finds the characters that it does not cover."""
         tokenizer = of_pair(self.tokenizer, pair)
-        if tokenizer not in self._unknown:
-            self._unknown[tokenizer] = UnknownCharacters(tokenizer)
-        return tokenizer, self._unknown[tokenizer]
+        if tokenizer not in self._tokenizers:  # golden pairs have their spaces as the tokenizer itself writes them
+            used = of_prose(tokenizer) if self.manifest.is_prose else tokenizer
+            self._tokenizers[tokenizer] = used, UnknownCharacters(used)
+        return self._tokenizers[tokenizer]
 
     def restart(self) -> None:
         """Restart its engine after a failure, if its golden sentences are translated as expected."""

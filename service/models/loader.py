@@ -21,7 +21,7 @@ from service.models.repository import FoundBundle
 from service.models.self_test import check_aligner, self_test
 from service.models.warm_up import warm_up
 from service.process.memory import memory_shortage
-from service.text.tokenizers import Tokenizer, load_tokenizer, of_prose
+from service.text.tokenizers import Tokenizer, load_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
             opened = open_runners(directory, manifest, engine_config, session_config)
         finally:
             checking.result()  # damage is the reason for whatever else fails
-        tokenizer = of_prose(loading.result()) if manifest.is_prose else loading.result()
+        tokenizer = loading.result()
     # Before the trials: the end of a trial terminates the encoder until the engine starts.
     if opened.aligner is not None:
         check_aligner(bundle, pairs, opened.aligner)

@@ -90,7 +90,7 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
 
 def of_prose(tokenizer: Tokenizer) -> Tokenizer:
     """Return a tokenizer that writes single spaces: a model may write an empty piece, which is only a space."""
-    return tokenizer if isinstance(tokenizer, IndicTokenizer) else _Cleaned(tokenizer, single_spaced, str)
+    return _Cleaned(tokenizer, single_spaced, str)
 
 
 def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:

@@ -66,7 +66,7 @@ def test_a_large_document_comes_through() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.exe", b"MZ", "file ends in '.exe'; allowed are .arb, .csv,"),
+        ("a.exe", b"MZ", "file ends in '.exe'; allowed are .arb, .ass, .csv,"),
         ("README", b"a", "file has a name without an ending; allowed are .arb"),
         ("", b"a", "file has a name without an ending"),
         ("a.docx", b"a", "file can't be read: it is not a ZIP archive"),
