@@ -23,6 +23,7 @@ from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.session import SessionConfig
+from service.text.tokenizers import single_spaced
 from tests.patience import patient
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
@@ -99,8 +100,8 @@ def put_bundle(models: Path, bundle: Path, name: str = "tiny", version: str = ""
 
 
 def golden_translations(bundle: Path) -> list[str]:
-    """Return the model's translations of `GOLDEN_TEXTS`."""
-    return [pair.translation for pair in Manifest.load(bundle).golden]
+    """Return the model's translations of `GOLDEN_TEXTS`, as servers write prose."""
+    return [single_spaced(pair.translation) for pair in Manifest.load(bundle).golden]
 
 
 def decode(
