@@ -244,7 +244,7 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
-    tokenizer = here.model.tokenizer
+    tokenizer, _ = here.model.tokenizer_of(here.model.manifest.languages[0])
     bad = "the poisoned window"
     encode = Fault(tokenizer.encode, RuntimeError("broken piece"), ALWAYS, lambda text: bad in text)
     monkeypatch.setattr(tokenizer, "encode", encode)
