@@ -7,7 +7,7 @@ A translator knows only the sentences for the categories of the source, so the o
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from service.text.languages import canonical
+from service.text.languages import canonical, primary
 
 _WITHOUT_ONE = "bm bo dz id ig ii ja jv kde kea km ko lkt lo ms my nqo osa sah ses sg su th to vi wo yo yue zh"
 _LANGUAGES: Mapping[str, str] = MappingProxyType(
@@ -22,7 +22,7 @@ _LANGUAGES: Mapping[str, str] = MappingProxyType(
 
 def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[str]:
     """Return what is to be said of texts with these categories in the language `target`."""
-    language = canonical(target).partition("-")[0]
+    language = primary(canonical(target))
     wanted = [category for category, languages in _LANGUAGES.items() if language in languages.split()]
     wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))
     missing = [lacking for found in plurals if (lacking := set(wanted).difference(found))]

@@ -22,7 +22,6 @@ class _Part:
     text: str
     segments: tuple[Segment, ...]
     alignment: Alignment
-    signs: Alignment = ()  # between the segments, which tags may be around
 
 
 def assemble(
@@ -93,20 +92,21 @@ def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) ->
     parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:
         return "".join(part.text for part in parts), parts
-    return planned.html.render([BlockTranslation(part.text, part.alignment + part.signs) for part in parts]), parts
+    blocks = [
+        BlockTranslation(part.text, (*part.alignment, *_signs(passage, part)))
+        for passage, part in zip(planned.passages, parts, strict=True)
+    ]
+    return planned.html.render(blocks), parts
 
 
 def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: int) -> _Part:
     texts: list[str] = []
     segments: list[Segment] = []
     alignment: list[AlignedSpan] = []
-    signs: list[AlignedSpan] = []
     done = length = 0
     for planned in paced(passage.segments, every=16):
         chosen = _of_rank(next(candidates), rank)
-        between = passage.text[done : planned.start]
-        signs += _signs(passage, done, between, length)
-        texts += (between, chosen.text)
+        texts += (passage.text[done : planned.start], chosen.text)
         start = length + planned.start - done
         length = start + len(chosen.text)
         done = planned.end
@@ -115,20 +115,23 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
         segments.append(Segment(*source, start, length, reason, num_tokens, chosen.num_tokens, flags))
         alignment += _moved(chosen.alignment, planned.start, start)
     texts.append(passage.text[done:])
-    signs += _signs(passage, done, passage.text[done:], length)
     if passage.offsets is not None:
         alignment = [
             AlignedSpan(*passage.as_written(link.source_start, link.source_end), link.target_start, link.target_end)
             for link in paced(alignment)
         ]
-    return _Part("".join(texts), tuple(segments), tuple(alignment), tuple(signs))
+    return _Part("".join(texts), tuple(segments), tuple(alignment))
 
 
-def _signs(passage: PlannedPassage, start: int, between: str, target_start: int) -> Iterator[AlignedSpan]:
-    """Yield a link for each sign of what is copied between segments."""
-    for found in _SIGN.finditer(between) if between != " " else ():
-        source = passage.as_written(start + found.start(), start + found.end())
-        yield AlignedSpan(*source, target_start + found.start(), target_start + found.end())
+def _signs(passage: PlannedPassage, part: _Part) -> Iterator[AlignedSpan]:
+    """Yield a link for each sign of what is copied between segments, which tags may be around."""
+    starts = [0, *(planned.end for planned in passage.segments)]
+    ends = [*(planned.start for planned in passage.segments), len(passage.text)]
+    targets = [0, *(segment.target_end for segment in part.segments)]
+    for start, end, target in zip(starts, ends, targets, strict=True):
+        for found in paced(_SIGN.finditer(passage.text, start, end)):
+            place = target + found.start() - start
+            yield AlignedSpan(*passage.as_written(*found.span()), place, place + 1)
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:

@@ -147,8 +147,6 @@ def test_what_the_weights_do_not_show_does_matter(
 
 PRE = Choices(OF_002, partial(ScalarNorm, 1e-6), pre_norm=True, base=10000.0)
 POST = Choices(OF_002, VECTOR, final_norm=False, base=10000.0)
-DEVIATIONS = partial(ScalarNorm, 1e-6, WIDTH)  # a gain and a bias per component
-TORCH = partial(models.Pytorch, sizes=(SOURCE_SIZE, TARGET_SIZE))
 LAYOUTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "hkproj": (PRE, {}),
     "annotated": (replace(PRE, norm=partial(ScalarNorm, 1e-6, WIDTH)), {}),  # a gain and a bias per component
