@@ -7,13 +7,12 @@ the root has the shape of an entry of a known format, all of it but its text: of
 """
 
 import enum
-import functools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced, has_words
 from service.documents.encodings import decoded
@@ -172,11 +171,12 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
     return None
 
 
-def literal_of(source: str) -> Callable[[str], str]:
-    """Return what writes a string as a source does."""
-    return functools.partial(_literal, EscapeStyle(source, "<>&'="), "\\/" in source)
+def literal_of(source: str, indent: str | None = None, colon: str = ": ") -> Callable[[Any], str]:
+    """Return what writes a value as a source writes its strings."""
+    style, escapes_slashes = EscapeStyle(source, "<>&'="), "\\/" in source
 
+    def literal(value: Any) -> str:
+        written = style(json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", colon)))
+        return written.replace("/", "\\/") if escapes_slashes else written
 
-def _literal(style: Callable[[str], str], escapes_slashes: bool, text: str) -> str:
-    literal = style(json.dumps(text, ensure_ascii=False))
-    return literal.replace("/", "\\/") if escapes_slashes else literal
+    return literal

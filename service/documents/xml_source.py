@@ -6,8 +6,9 @@ asked for are kept.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
@@ -19,7 +20,9 @@ from service.documents.lines import Lines
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")
+_ATTRIBUTE = re.compile(r"""(\s++)([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 _INDENT = re.compile(r"\r?\n[ \t]*+\Z")
+_NONE: Mapping[str, str] = MappingProxyType({})
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
@@ -139,6 +142,28 @@ def from_raw(raw: str) -> bytes:
 def attribute(value: str) -> str:
     """Return a value in quotes."""
     return '"' + as_raw(value).replace('"', "&quot;") + '"'
+
+
+def tag_with(tag: str, attributes: Mapping[str, str]) -> str:
+    """Return a start tag with these attributes instead of its own of the same names; without those that are empty."""
+    missing = dict(attributes)
+
+    def replaced(match: re.Match[str]) -> str:
+        value = missing.pop(match[2], None)
+        return match[0] if value is None else f"{match[1]}{match[2]}={attribute(value)}" * bool(value)
+
+    tag = _ATTRIBUTE.sub(replaced, tag)
+    added = "".join(f" {name}={attribute(value)}" for name, value in missing.items() if value)
+    end = len(tag) - (2 if tag.endswith("/>") else 1)
+    return tag[:end] + added + tag[end:]
+
+
+def element_with(raw: str, element: Element, content: str, attributes: Mapping[str, str] = _NONE) -> str:
+    """Return an element with other content, and with these attributes, as `tag_with` writes them."""
+    tag = tag_with(raw[element.start : element.inner], attributes)
+    if element.inner == element.end:
+        return f"{tag.removesuffix('/>').rstrip()}>{content}</{element.name}>"
+    return tag + content + raw[element.outer : element.end]
 
 
 def indent(raw: str, position: int) -> str:
