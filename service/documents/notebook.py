@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from service.documents.document import MAX_DEPTH, MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
+from service.documents.document import MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.json_source import loaded
 from service.documents.markdown import Part, outline_of, part
 from service.documents.markdown.anchors import dead_links, relinked
 from service.documents.values import EscapeStyle, has_half
@@ -96,12 +97,7 @@ class _Notebook:
 
 def _cells(source: str) -> Iterator[tuple[int, _Cell]]:
     """Yield the cells of Markdown with their numbers."""
-    try:
-        notebook = json.loads(source)
-    except json.JSONDecodeError as error:
-        raise DocumentError(f"it is not JSON: {error.msg}.", f"line {error.lineno}") from None
-    except RecursionError:
-        raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", "line 1") from None
+    notebook = loaded(source)
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         problem = f"it is no notebook of version {_VERSION}; `jupyter nbconvert --to notebook` makes one."
         raise DocumentError(problem, "line 1")

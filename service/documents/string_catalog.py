@@ -7,7 +7,6 @@ before. What is translated stays, as do `stale` strings, which the code has no m
 """
 
 import copy
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from service.documents.document import Document, DocumentOptions, Doubt, Spliced, Unit
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.json_source import Reader, literal_of
+from service.documents.json_source import Reader, literal_of, loaded
 from service.documents.keyed_values import KeyedValues
 from service.documents.lines import Lines
 from service.documents.plural_categories import notes_of_missing
@@ -24,7 +23,6 @@ from service.text.languages import canonical
 _NAMES = {"zh": "zh-Hans"}  # how Apple names languages, where that differs
 _STEP = re.compile(r"\{(\r?\n)([ \t]{0,8})")
 _COLON = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:\s*+)')
-_MAX_DIGITS = 100  # of a number in a localization
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -40,10 +38,10 @@ class _Reader:
 
     def __init__(self, source: str, options: DocumentOptions) -> None:
         self._source, self._options, self._lines = source, options, Lines(source)
-        self._spans: dict[tuple[str, ...], tuple[int, int]] = {}
-        for _ in Reader(source, self._lines, spans=self._spans).strings():
-            pass  # it is JSON, and not too deep
-        catalog = json.loads(source, parse_int=lambda digits: int(digits[:_MAX_DIGITS]))
+        catalog, reader = loaded(source), Reader(source, self._lines)
+        for _ in reader.strings():
+            pass  # it is not too deep
+        self._spans = reader.spans
         self._catalog: dict[str, Any] = catalog if isinstance(catalog, dict) else {}
         self.language = str(self._catalog.get("sourceLanguage", ""))
         self._target = canonical(options.target)

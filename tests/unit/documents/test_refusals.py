@@ -1,6 +1,5 @@
 """Text files that are refused: broken and hostile ones, each with an error that names its line."""
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -24,22 +23,17 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         'msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n': "2: its charset is EUC-TW",
     },
     "a.json": {
-        "": "1: it is not JSON: a value is expected",
-        "{": "1: it is not JSON: a key or } is expected",
-        '{"a" "b"}': "1: it is not JSON: a colon is expected",
-        '{"a": }': "1: it is not JSON: a value is expected",
-        '["a",]': "1: it is not JSON: a value is expected",
-        '["a" "b"]': "1: it is not JSON: a comma or the end is expected",
-        '{"a": "b"]': "1: it is not JSON: a comma or the end is expected",
-        "[] []": "1: it is not JSON: the end of the file is expected",
-        '["a\nb"]': "1: it is not JSON: a value or ] is expected",
-        "[01]": "1: it is not JSON: a value or ] is expected",
-        '// c\n"a"': "1: it is not JSON: a value is expected",
-        "[" * 201: f"1: {TOO_DEEP}",
+        "": "1: it is not JSON: Expecting value",
+        '{"a" "b"}': "1: it is not JSON: Expecting ':' delimiter",
+        '{"a": "b"\n]': "2: it is not JSON: Expecting ',' delimiter",
+        "[] []": "1: it is not JSON: Extra data",
+        '["a\nb"]': "1: it is not JSON: Invalid control character at",
+        '// c\n"a"': "1: it is not JSON: Expecting value",
+        "[" * 201 + "]" * 201: f"1: {TOO_DEEP}",
+        "[" * 100_000: f"1: {TOO_DEEP}",
     },
     "a.ipynb": {
         '{"cells": [\n}': "2: it is not JSON: Expecting value",
-        "[" * 100_000: f"1: {TOO_DEEP}",
         '{"worksheets": []}': "1: it is no notebook of version 4",
     },
     "a.yml": {
@@ -87,7 +81,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "a.stringsdict": {"<a/>": r"1.*: the root is <a>; property lists in XML are in <plist>\.$"},
     "a.xcstrings": {
-        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: a key is expected",
+        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: Expecting property name enclosed in double quotes",
         '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
     },
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
@@ -117,9 +111,3 @@ def test_what_is_broken_gets_an_error_with_its_line(name: str, source: str) -> N
     options = DocumentOptions(columns=("text",) * (name == "a.csv"), target="de")
     with pytest.raises(DocumentError, match=f"^line {REFUSED[name][source]}"):
         open_document(name, source.encode(), options)
-
-
-@pytest.mark.parametrize("source", [source for source, found in REFUSED["a.json"].items() if TOO_DEEP not in found])
-def test_what_is_no_json_here_is_none_elsewhere(source: str) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(source)
