@@ -16,7 +16,7 @@ from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.plural_categories import forms_of
 from service.documents.program_strings import ProgramString
-from service.documents.xml_source import Element, XmlSource, as_raw, decoded_xml, element_with, from_raw, tag_with
+from service.documents.xml_source import Element, XmlSource, as_raw, element_with, read_xml, tag_with
 from service.text.languages import canonical, primary
 
 _PLURAL = re.compile(r"(?<=\w\w)\(([a-z]{1,3})\)(?!\w)")  # the ending of file(s)
@@ -26,12 +26,11 @@ _QT = format_of(("qt-format",))
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read messages in the encoding that the file says; its language becomes `options.target`."""
-    data, encode = decoded_xml(data)
-    reader = _Reader(XmlSource(data), options)
+    source, encode = read_xml(data)
+    reader = _Reader(source, options)
     units = list(reader.units())
-    language = canonical(reader.root.attributes.get("sourcelanguage", "")) if reader.root else ""
-    edits = reader.language_edits()
-    return Spliced(data.decode("latin-1"), units, lambda raw: encode(from_raw(raw)), reader.notes, edits, language)
+    language = canonical(source.root.attributes.get("sourcelanguage", "")) if source.root else ""
+    return Spliced(source.raw, units, encode, reader.notes, reader.language_edits(), language)
 
 
 class _Reader:
@@ -42,7 +41,6 @@ class _Reader:
         self._options = options
         self._num_kept = 0
         self._num_left = 0
-        self.root: Element | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -50,7 +48,7 @@ class _Reader:
         return [f"messages without forms, or of several lengths, were left as they are: {number}."] * bool(number)
 
     def units(self) -> Iterator[Unit]:
-        for message in self._source.elements(self._messages):
+        for message in self._source.elements_of("TS", "message"):
             source, target = message.first("source"), message.first("translation")
             kind = target.attributes.get("type", "") if target else ""
             if source is None or target is None or kind in ("obsolete", "vanished"):
@@ -70,24 +68,18 @@ class _Reader:
 
     def language_edits(self) -> Iterator[Edit]:
         """Yield what makes the target the language of the file, after its messages have been read."""
-        if self.root is None or not self._options.target:
+        root = self._source.root
+        if root is None or not self._options.target:
             return
-        found, target = self.root.attributes.get("language", ""), canonical(self._options.target)
+        found, target = root.attributes.get("language", ""), canonical(self._options.target)
         if primary(canonical(found)) == primary(target):
             return
         if found and self._num_kept:
             problem = f"its language is {found[:40]!r}, with translations, and the new ones are in {target!r}"
-            place = self._source.place(self.root.start)
+            place = self._source.place(root.start)
             raise DocumentError(f"{problem}; remove these, or have all translated again.", place)
-        tag = self._source.raw[self.root.start : self.root.inner]
-        yield Edit(self.root.start, self.root.inner, tag_with(tag, {"language": target.replace("-", "_")}))
-
-    def _messages(self, root: Element) -> tuple[str, ...]:
-        if root.name != "TS":
-            problem = f"the root is <{root.name[:40]}>; Qt's messages are in <TS>."
-            raise DocumentError(problem, self._source.place(root.start))
-        self.root = root
-        return ("message",)
+        tag = self._source.raw[root.start : root.inner]
+        yield Edit(root.start, root.inner, tag_with(tag, {"language": target.replace("-", "_")}))
 
     def _unit(
         self, source: Element, target: Element, forms: Sequence[Element], endings: Sequence[str], *, is_unfinished: bool

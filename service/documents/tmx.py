@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from service.documents.document import Document, DocumentOptions, Doubt, Spliced, Unit
 from service.documents.errors import DocumentError
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, element_with, from_raw, indent
+from service.documents.xml_source import Element, XmlSource, attribute, element_with, indent, read_xml
 from service.text.languages import canonical, folded
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read a memory in the encoding that it says."""
-    raw, encode = decoded_xml(data)
-    reader = _Reader(XmlSource(raw), options)
-    slots = list(reader.slots())
-    return Spliced(raw.decode("latin-1"), slots, lambda raw: encode(from_raw(raw)), language=reader.language)
+    source, encode = read_xml(data)
+    reader = _Reader(source, options)
+    units = list(reader.units())
+    return Spliced(source.raw, units, encode, language=reader.language)
 
 
 class _Reader:
@@ -31,10 +31,10 @@ class _Reader:
         self._inline = InlineReader(source.raw, "")
         self.language = ""
 
-    def slots(self) -> Iterator[Unit]:
+    def units(self) -> Iterator[Unit]:
         missing = ""  # where the first unit is that has no segment in the language
         num_found = 0
-        for element in self._source.elements(self._wanted):
+        for element in self._source.elements_of("tmx", "header", "tu"):
             if element.name == "header":
                 self.language = canonical(_named(element))
                 continue
@@ -51,11 +51,6 @@ class _Reader:
                 missing = self._source.place(element.start)
         if missing and not num_found:
             raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
-
-    def _wanted(self, root: Element) -> tuple[str, ...]:
-        if root.name != "tmx":
-            raise DocumentError(f"the root is <{root.name[:40]}>; expected <tmx>.", self._source.place(root.start))
-        return ("header", "tu")
 
     def _unit(self, source: Element, target: Element | None) -> Iterator[Unit]:
         """Yield what becomes a variant's segment, or a new variant behind that of the source."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
 from service.documents.errors import DocumentError
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, decoded_xml, element_with, from_raw, indent, tag_with
+from service.documents.xml_source import Element, XmlSource, element_with, indent, read_xml, tag_with
 from service.text.languages import canonical, primary
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
@@ -20,12 +20,10 @@ _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read XLIFF in the encoding that it says."""
-    raw, encode = decoded_xml(data)
-    reader = _Reader(XmlSource(raw), options)
-    source = raw.decode("latin-1")
-    slots = list(reader.slots())
-    notes = reader.notes()
-    return Spliced(source, slots, lambda raw: encode(from_raw(raw)), notes, reader.edits, reader.language)
+    source, encode = read_xml(data)
+    reader = _Reader(source, options)
+    units = list(reader.units())
+    return Spliced(source.raw, units, encode, reader.notes(), reader.edits, reader.language)
 
 
 class _Reader:
@@ -42,8 +40,8 @@ class _Reader:
         self._sources: list[str] = []
         self.edits: list[Edit] = []
 
-    def slots(self) -> Iterator[Unit]:
-        for unit in self._source.elements(self._units):
+    def units(self) -> Iterator[Unit]:
+        for unit in self._source.elements(self._names):
             if unit.inherited("translate") in ("", "yes") and self._is_of_languages(unit):
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
@@ -63,7 +61,7 @@ class _Reader:
         """Return the language of all sources that have been read; empty if it is not one."""
         return self._sources[0] if len({primary(each) for each in self._sources}) == 1 else ""
 
-    def _units(self, root: Element) -> tuple[str, ...]:
+    def _names(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
         self._prefix += ":" if self._prefix else ""
         self._inline = InlineReader(self._source.raw, self._prefix)

@@ -80,6 +80,18 @@ class XmlSource:
         self.place = Lines(self.raw, part).place
         self._data = data
         self._part = part
+        self.root: Element | None = None  # once it has been read
+
+    def elements_of(self, root: str, *wanted: str) -> Iterator[Element]:
+        """Yield the elements of the wanted names, as `elements` does, of a document with this root."""
+
+        def names(found: Element) -> Collection[str]:
+            if found.name != root:
+                problem = f"the root is <{found.name[:40]}>; expected <{root}>."
+                raise DocumentError(problem, self.place(found.start))
+            return wanted
+
+        return self.elements(names)
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root."""
@@ -127,6 +139,12 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
             f"byte {error.start + 1} is not {codec.upper()}, which it says it is; correct it.", place
         ) from None
     return found, lambda raw: raw.decode().encode(codec, "xmlcharrefreplace")
+
+
+def read_xml(data: bytes) -> tuple[XmlSource, Callable[[str], bytes]]:
+    """Return a document in the encoding that it says, and what encodes it again when its `raw` has changed."""
+    data, encode = decoded_xml(data)
+    return XmlSource(data), lambda raw: encode(from_raw(raw))
 
 
 def as_raw(text: str) -> str:
@@ -213,6 +231,7 @@ class _Parser:
         assert tag is not None  # expat has read one
         element = Element(name, attributes, start, tag.end(), parent=self._open)
         if self._open is None:
+            self._source.root = element
             self._names = self._wanted(element)
         if self._outermost is not None:
             assert self._open is not None

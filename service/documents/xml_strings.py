@@ -13,17 +13,14 @@ from collections.abc import Iterator
 
 from service.documents.accelerators import SIGNS
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
-from service.documents.encodings import decoded
-from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.keyed_values import KeyedValues
 from service.documents.values import EscapeStyle, has_half, joined
-from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
+from service.documents.xml_source import Element, XmlSource, as_raw, read_xml, tag_with
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
 
 _XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
-_LOCALE = re.compile(r"""(?<=\s)tools:locale\s*=\s*(?:"[^"]*"|'[^']*')""")
 _CDATA = re.compile(r"<!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)\]\]>")
 _MARKUP = re.compile(
     r"""<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"""
@@ -40,47 +37,34 @@ _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
 def read_android(data: bytes, options: DocumentOptions) -> Document:
-    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`."""
-    text, encode = decoded(data)
-    source = XmlSource(text.encode())
-    roots: list[Element] = []
-
-    def wanted(root: Element) -> tuple[str, ...]:
-        _check_root(source, root, "resources", "Android's strings")
-        roots.append(root)
-        return ("string", "plurals", "string-array")
-
+    """Read Android's resources in the encoding that they say; `tools:locale` becomes `options.target`."""
+    source, encode = read_xml(data)
     slots: list[Slot] = []
     num_left = 0
     style = EscapeStyle(source.raw)
-    for element in source.elements(wanted):
+    for element in source.elements_of("resources", "string", "plurals", "string-array"):
         if element.attributes.get("translatable") == "false":
             continue
         for each in (element,) if element.name == "string" else element.elements:
             inner = source.raw[each.inner : each.outer]
             if "<![CDATA[" in inner and not _CDATA.fullmatch(inner.strip()):
                 num_left += 1
-            elif slot := _of_item(source, each, _prefix(roots[0]), style):
+            elif slot := _of_item(source, each, _prefix(element), style):
                 slots.append(slot)
     edits = []
-    if roots and options.target and (locale := _LOCALE.search(source.raw, roots[0].start, roots[0].inner)):
-        edits.append(Edit(*locale.span(), f"tools:locale={attribute(canonical(options.target))}"))
+    if (root := source.root) and options.target and "tools:locale" in root.attributes:
+        tag = tag_with(source.raw[root.start : root.inner], {"tools:locale": canonical(options.target)})
+        edits.append(Edit(root.start, root.inner, tag))
     notes = [f"{num_left} strings that are CDATA in part were left as they are."] if num_left else []
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
+    return Spliced(source.raw, slots, encode, notes, edits)
 
 
 def read_resx(data: bytes, options: DocumentOptions) -> Document:
-    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings."""
-    text, encode = decoded(data)
-    source = XmlSource(text.encode())
-
-    def wanted(root: Element) -> tuple[str, ...]:
-        _check_root(source, root, "root", ".NET's resources")
-        return ("data",)
-
+    """Read .NET's resources in the encoding that they say: the values that are strings."""
+    source, encode = read_xml(data)
     slots: list[Slot] = []
     values = KeyedValues(options, signs=SIGNS)  # an underscore is WPF's
-    for entry in source.elements(wanted):
+    for entry in source.elements_of("root", "data"):
         value = entry.first("value")
         is_text = not {"type", "mimetype"} & entry.attributes.keys()
         name = entry.attributes.get("name", "")
@@ -88,20 +72,16 @@ def read_resx(data: bytes, options: DocumentOptions) -> Document:
             continue
         write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
         slots += values.slots((name,), value.inner, value.outer, value.text(), source.place(value.inner), write)
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), values.notes)
+    return Spliced(source.raw, slots, encode, values.notes)
 
 
 def _with_crlf(text: str) -> str:
     return as_raw(text).replace("\n", "\r\n")
 
 
-def _check_root(source: XmlSource, root: Element, name: str, kind: str) -> None:
-    if root.name != name:
-        raise DocumentError(f"the root is <{root.name[:40]}>; {kind} are in <{name}>.", source.place(root.start))
-
-
-def _prefix(root: Element) -> str:
+def _prefix(element: Element) -> str:
     """Return the name of the element around what is not translated."""
+    *_, root = element.ancestors
     return next((f"{key[6:]}:g" for key, value in root.attributes.items() if value == _XLIFF), "xliff:g")
 
 

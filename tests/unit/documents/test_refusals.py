@@ -63,7 +63,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         '<?xml version="1.0" encoding="utf-7"?><xliff version="1.2"/>': "1: its encoding is utf-7",
     },
     "a.xml": {
-        "<a/>": r"1.*: the root is <a>; Android's strings are in <resources>\.$",
+        "<a/>": r"1.*: the root is <a>; expected <resources>\.$",
         "<resources>": r"1.*: it is not well-formed XML: no element found\.$",
     },
     "a.tmx": {
@@ -71,15 +71,15 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "<tmx><header srclang='en'/>\n<tu><tuv lang='fr'/></tu></tmx>": r"2: it has no segments in 'en'\.$",
     },
     "a.ttml": {"<a/>": r"1.*: the root is <a>; timed text is in <tt>\.$"},
-    "a.resx": {"<a/>": r"1.*: the root is <a>; \.NET's resources are in <root>\.$"},
+    "a.resx": {"<a/>": r"1.*: the root is <a>; expected <root>\.$"},
     "a.ts": {
-        "<a/>": r"1.*: the root is <a>; Qt's messages are in <TS>\.$",
+        "<a/>": r"1.*: the root is <a>; expected <TS>\.$",
         "const a = 1;": r"1.*: it is not well-formed XML: ",
         '<TS language="fr"><message><source>a</source><translation>b</translation></message></TS>': (
             r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove these"
         ),
     },
-    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; property lists in XML are in <plist>\.$"},
+    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; expected <plist>\.$"},
     "a.xcstrings": {
         '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: Expecting property name enclosed in double quotes",
         '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
