@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from service.documents.document import MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.json_source import loaded
+from service.documents.json_source import literal_of, loaded
 from service.documents.markdown import Part, outline_of, part
 from service.documents.markdown.anchors import dead_links, relinked
-from service.documents.values import EscapeStyle, has_half
+from service.documents.values import has_half
 
 _GAP = re.compile(r"[ \t\n\r]*[,:]?[ \t\n\r]*")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -55,7 +55,7 @@ class _Notebook:
     def __init__(self, source: str, cells: Sequence[tuple[int, _Cell]], encode: Callable[[str], bytes]) -> None:
         self._source, self._encode = source, encode
         self._cells = [cell for _, cell in cells]
-        self._style = EscapeStyle(source, "<>&'=")
+        self._literal = literal_of(source)
         self.texts: list[DocumentText] = []
         self.notes: list[str] = []
         for number, cell in cells:
@@ -90,9 +90,6 @@ class _Notebook:
         between = self._source[first.end : others[0].start] if others else f",{before[1:]}"
         after = self._source[cell.lines[-1].end : cell.source.end]
         return f"{before}{between.join(map(self._literal, _LINE.findall(text)))}{after}"
-
-    def _literal(self, text: str) -> str:
-        return self._style(json.dumps(text, ensure_ascii=False))
 
 
 def _cells(source: str) -> Iterator[tuple[int, _Cell]]:

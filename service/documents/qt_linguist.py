@@ -8,7 +8,7 @@ as `%n files`. A message of three or more forms stays unfinished, as a translato
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from service.documents.arguments import format_of
 from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
@@ -16,7 +16,7 @@ from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.plural_categories import forms_of
 from service.documents.program_strings import ProgramString
-from service.documents.xml_source import Element, XmlSource, as_raw, element_with, read_xml, tag_with
+from service.documents.xml_source import Element, XmlSource, element_with, read_xml, tag_with, writer_of
 from service.text.languages import canonical, primary
 
 _PLURAL = re.compile(r"(?<=\w\w)\(([a-z]{1,3})\)(?!\w)")  # the ending of file(s)
@@ -86,8 +86,7 @@ class _Reader:
     ) -> Iterator[Unit]:
         """Yield what becomes a translation: it is finished, unless there is a doubt about one of its forms."""
         raw = self._source.raw
-        line_end = "\r\n" if "\r\n" in raw[source.inner : source.outer] else "\n"
-        write_text = functools.partial(_written, line_end)
+        write_text = functools.partial(_written, writer_of(raw, source))
         strings = [ProgramString(self._pieces(source, ending), _QT, write_text, signs="&") for ending in endings]
         if not all(string.inline.has_words for string in strings):
             return
@@ -114,6 +113,6 @@ class _Reader:
                 yield Piece(Kind.MARK, self._source.raw[child.start : child.end])
 
 
-def _written(line_end: str, text: str) -> str:
+def _written(write: Callable[[str], str], text: str) -> str:
     """Return a text as Qt's own programs write it."""
-    return as_raw(text).replace('"', "&quot;").replace("'", "&apos;").replace("\n", line_end)
+    return write(text).replace('"', "&quot;").replace("'", "&apos;")

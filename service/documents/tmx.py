@@ -68,8 +68,6 @@ class _Reader:
             doubt = string.doubt(translations[0], doubts[0])
             note = f"{inner}<note>dragoman: {', '.join(doubt.flags) or doubt.finish_reason}</note>" if doubt else ""
             written = string.written(translations[0])
-            if "\r\n" in raw[segment.start : segment.end]:
-                written = written.replace("\n", "\r\n")
             if target and old:
                 return note + raw[target.inner : old.start] + element_with(raw, old, written)
             return f"{before}<tuv {name}={attribute(self._target)}>{note}{inner}<seg>{written}</seg>{before}</tuv>"

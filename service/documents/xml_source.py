@@ -152,6 +152,15 @@ def as_raw(text: str) -> str:
     return _NOT_XML.sub("", text).translate(_ESCAPES).encode().decode("latin-1")
 
 
+def writer_of(raw: str, element: Element) -> Callable[[str], str]:
+    """Return what writes a text as `as_raw` does, with the line ends that an element of a document has."""
+    return _with_crlf if "\r\n" in raw[element.inner : element.outer] else as_raw
+
+
+def _with_crlf(text: str) -> str:
+    return as_raw(text).replace("\n", "\r\n")
+
+
 def from_raw(raw: str) -> bytes:
     """Return the document of a changed `XmlSource.raw`."""
     return raw.encode("latin-1")
