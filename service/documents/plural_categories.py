@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from service.text.languages import canonical, primary
 
+MAX_FORMS = 6  # of any language: Arabic's
 T = TypeVar("T")
 _WITHOUT_ONE = "bm bo dz id ig ii ja jv kde kea km ko lkt lo ms my nqo osa sah ses sg su th to vi wo yo yue zh"
 _LANGUAGES: Mapping[str, str] = MappingProxyType(

@@ -18,7 +18,7 @@ from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.lines import Lines
-from service.documents.plural_categories import forms_of
+from service.documents.plural_categories import MAX_FORMS, forms_of
 from service.documents.program_strings import ProgramString
 
 _TOKEN = re.compile(
@@ -146,9 +146,10 @@ def _add(entry: Entry, token: re.Match[str], string: PoString) -> None:
 
 def _checked(entry: Entry, place: str) -> Entry:
     has_plural = "msgid_plural" in entry.strings
-    is_whole = all(string.parts for string in (*entry.strings.values(), *entry.forms))
+    is_whole = len(entry.forms) <= MAX_FORMS and all(string.parts for string in (*entry.strings.values(), *entry.forms))
     if not is_whole or "msgid" not in entry.strings or not entry.forms or (len(entry.forms) > 1 and not has_plural):
-        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", place)
+        problem = f"the entry before this line needs msgid and msgstr, one for each of at most {MAX_FORMS} forms."
+        raise DocumentError(problem, place)
     return entry
 
 

@@ -14,7 +14,7 @@ from service.documents.arguments import format_of
 from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
-from service.documents.plural_categories import forms_of
+from service.documents.plural_categories import MAX_FORMS, forms_of
 from service.documents.program_strings import ProgramString
 from service.documents.xml_source import Element, XmlSource, element_with, read_xml, tag_with, writer_of
 from service.text.languages import canonical, primary
@@ -45,7 +45,7 @@ class _Reader:
     @property
     def notes(self) -> list[str]:
         number = self._num_left
-        return [f"messages without forms, or of several lengths, were left as they are: {number}."] * bool(number)
+        return [f"messages of unusual forms or lengths were left as they are: {number}."] * bool(number)
 
     def units(self) -> Iterator[Unit]:
         for message in self._source.elements_of("TS", "message"):
@@ -60,7 +60,7 @@ class _Reader:
             has_text = bool(forms) and all(form.text().strip() for form in forms)
             if has_text and kind != "unfinished" and not self._options.has_all:
                 self._num_kept += 1
-            elif not forms or target.first("lengthvariant") is not None:
+            elif not 0 < len(forms) <= MAX_FORMS or target.first("lengthvariant") is not None:
                 self._num_left += 1
             else:
                 is_unfinished = len(forms) > 2 or (has_text and kind == "unfinished")

@@ -20,7 +20,7 @@ from service.documents.lines import Lines
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")
-_ATTRIBUTE = re.compile(r"""(\s++)([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
+_ATTRIBUTE = re.compile(r"""(?<!\s)(\s++)([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 _INDENT = re.compile(r"\r?\n[ \t]*+\Z")
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -326,7 +326,7 @@ def test_a_pipe_needs_the_name_of_the_format(server: ServerProcess) -> None:
     source = b'<TS><message numerus="yes"><source>a</source><translation/></message></TS>'
     kept = dragoman_here(*options, "ts", stdin=source)
     assert (kept.returncode, kept.stdout) == (0, source)
-    assert kept.stderr == b"note: messages without forms, or of several lengths, were left as they are: 1.\n"
+    assert kept.stderr == b"note: messages of unusual forms or lengths were left as they are: 1.\n"
 
 
 def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_finished_messages_of_qt_are_translated_again_if_that_is_asked_for() -> 
             "a.ts",
             f"<TS>{message('%n a', NEW, NUMERUS)}</TS>",
             "pl",
-            "messages without forms, or of several lengths, were left as they are: 1.",
+            "messages of unusual forms or lengths were left as they are: 1.",
         ),
         (
             "a.xcstrings",

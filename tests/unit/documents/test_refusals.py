@@ -20,6 +20,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         '"a"\n': "1: expected msgid, msgstr and the like before '\"a\"'",
         'msgid "a"\nmsgid "b"\n': "2: the entry has a second msgid",
         'msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n': r"3: expected msgstr\[0\], not msgstr\[1\]",
+        'msgid "a"\nmsgid_plural "b"\n' + "".join(f'msgstr[{n}] ""\n' for n in range(7)): "9: .* at most 6 forms",
         'msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n': "2: its charset is EUC-TW",
     },
     "a.json": {
