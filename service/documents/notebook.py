@@ -114,7 +114,7 @@ def _cells(source: str) -> Iterator[tuple[int, _Cell]]:
 
 def _values(source: str, start: int) -> Iterator[_Value]:
     """Yield the values of an array or an object that starts here, of valid JSON."""
-    decode = json.JSONDecoder().raw_decode
+    decode = json.JSONDecoder(parse_int=str).raw_decode
     key = ""
     is_object, position = source[start] == "{", _end_of_gap(source, start + 1)
     while source[position] not in "]}":
