@@ -105,7 +105,6 @@ class Slot:
     its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
     slots within the stretch, such as those of attributes, in order: `write` also takes what is written of each of them.
     `mark` returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
-    With `takes_doubt`, `write` takes that doubt, too, or `None`; there is nothing within such a slot.
     """
 
     start: int
@@ -115,7 +114,6 @@ class Slot:
     is_target: bool = False
     inner: tuple["Slot", ...] = ()
     mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
-    takes_doubt: bool = False
 
     @property
     def texts(self) -> "Iterator[DocumentText]":
@@ -134,6 +132,20 @@ class Slot:
 
     def _written(self, translation: str, of_inner: Iterator[str]) -> str:
         return self.write(translation, *(each._written(next(of_inner), of_inner) for each in self.inner))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An entry of a document that has texts and, beside them, their translations with a state, such as one of PO.
+
+    The stretch from `start` to before `end` is always replaced: by what `write` makes of the translations of `texts`,
+    one for each form of a text that depends on a number, and of the doubts about them, or `None`.
+    """
+
+    start: int
+    end: int
+    texts: Sequence[DocumentText]
+    write: Callable[[Sequence[str], Sequence[Doubt | None]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +171,21 @@ class Spliced:
     def __init__(
         self,
         source: str,
-        slots: Iterable[Slot],
+        slots: Iterable[Slot | Unit],
         encode: Callable[[str], bytes] = str.encode,
         notes: Sequence[str] = (),
         edits: Iterable[Edit] = (),
         language: str = "",
     ) -> None:
-        """Take slots in order, and how the result becomes bytes; `edits` are made if any text is translated."""
+        """Take slots and units in order, and how the result becomes bytes; `edits` are made if any text changes."""
         self._source = source
-        self._slots: list[Slot] = []
+        self._slots: list[Slot | Unit] = []
         self.texts: list[DocumentText] = []
         for slot in slots:
             self._slots.append(slot)
             self.texts += slot.texts
             if len(self.texts) > MAX_TEXTS:
-                raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", slot.text.place)
+                raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", self.texts[MAX_TEXTS].place)
         self._encode = encode
         self._edits = tuple(edits)
         self.notes = tuple(notes)
@@ -187,10 +199,13 @@ class Spliced:
         remaining = iter(translations)
         number = 0
         for slot in self._slots:
-            if slot.takes_doubt:
-                found = [(slot.start, slot.end, slot.write(next(remaining), doubts.get(number)))]
-            else:
-                found = list(slot.changes(remaining))
+            if isinstance(slot, Unit):
+                own = [next(remaining) for _ in slot.texts]
+                about = [doubts.get(number + index) for index in range(len(own))]
+                changes.append((slot.start, slot.end, slot.write(own, about)))
+                number += len(own)
+                continue
+            found = list(slot.changes(remaining))
             changes += found
             if found and slot.mark is not None:
                 edits.update(dict.fromkeys(slot.mark(translations[number], doubts.get(number))))

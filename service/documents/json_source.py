@@ -6,14 +6,12 @@ the root has the shape of an entry of a known format, all of it but its text: of
 `description` and the `placeholders`. Placeholders in texts, such as i18next's `{{name}}`, are the translator's.
 """
 
-import enum
-import functools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced, has_words
 from service.documents.encodings import decoded
@@ -23,12 +21,8 @@ from service.documents.lines import Lines
 from service.documents.values import EscapeStyle
 from service.text.languages import canonical
 
-_TOKEN = re.compile(
-    r'[ \t\n\r]*+(?:(?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")'
-    r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|(?P<colon>:)"
-    r"|(?P<other>(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][-+]?\d++)?|true|false|null)(?![\w.+-])))",
-    re.ASCII,
-)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++')  # of what is JSON
+_MAX_DIGITS = 100  # of a number
 _LOCALE = "@@locale"
 _PLURALS = ("zero", "one", "two", "few", "many", "other")
 # Entries of known formats: by a key that each of them has, the keys of texts, and those that it may have beside them.
@@ -40,19 +34,6 @@ _SHAPES: Mapping[str, tuple[Collection[str], Collection[str]]] = MappingProxyTyp
         "other": (_PLURALS, ("id", "hash", "description", "leftDelim", "rightDelim")),  # go-i18n
     }
 )
-
-
-class _Expected(enum.Enum):
-    VALUE = "a value"
-    VALUE_OR_END = "a value or ]"
-    KEY = "a key"
-    KEY_OR_END = "a key or }"
-    COLON = "a colon"
-    COMMA_OR_END = "a comma or the end"
-    END = "the end of the file"
-
-
-_BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 
 class String(NamedTuple):
@@ -74,57 +55,54 @@ class _Open:
     path: tuple[str, ...]
     names: tuple[str, ...]
     is_left: bool
-    start: int = 0
+    start: int
+    has_key_next: bool
+
+
+def loaded(source: str) -> Any:
+    """Return what JSON says."""
+    try:
+        return json.loads(source, parse_int=lambda digits: int(digits[:_MAX_DIGITS]))
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"it is not JSON: {error.msg}.", f"line {error.lineno}") from None
+    except RecursionError:
+        raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", "line 1") from None
 
 
 @dataclass(slots=True)
 class Reader:
-    """One document; `entries` are the keys of each value of the root that is an object, `None` for another value.
+    """One document that is JSON; `entries` are the keys of each object in the root, `None` for no object or string.
 
-    `spans`, if given, takes where each object is, by the keys that lead to it.
+    `spans` are where each object is, by the keys that lead to it.
     """
 
     source: str
     lines: Lines
     entries: dict[str, set[str] | None] = field(default_factory=dict)
-    spans: dict[tuple[str, ...], tuple[int, int]] | None = None
+    spans: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
 
     def strings(self) -> Iterator[String]:
-        position, expected = 0, _Expected.VALUE
         path: list[_Open] = []
-        while match := _TOKEN.match(self.source, position):
-            position = match.end()
-            kind = match.lastgroup or ""
-            start = match.start(kind)
-            inner = path[-1] if path else _Open(is_object=False, path=(), names=(), is_left=False)
-            if kind == "string" and expected in (_Expected.KEY, _Expected.KEY_OR_END):
-                self._name(path, json.loads(match["string"]))
-                expected = _Expected.COLON
-            elif kind == "colon" and expected is _Expected.COLON:
-                expected = _Expected.VALUE
-            elif kind == "comma" and expected is _Expected.COMMA_OR_END:
-                expected = _Expected.KEY if inner.is_object else _Expected.VALUE
-            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and expected in _BEFORE_END:
+        for match in _TOKEN.finditer(self.source):
+            sign, (start, end) = match[0], match.span()
+            inner = path[-1] if path else _Open(False, (), (), False, 0, False)
+            if sign in "}]":
                 path.pop()
-                if self.spans is not None and inner.is_object:
-                    self.spans[inner.path] = inner.start, position
-                expected = _Expected.COMMA_OR_END if path else _Expected.END
-            elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
-                if len(path) == 1:
-                    self.entries["".join(inner.names)] = set() if match["open"] == "{" else None
-                expected = _Expected.COMMA_OR_END if path else _Expected.END
-                if kind == "string":
-                    value = json.loads(match["string"])
-                    yield String(start, position, value, inner.names, len(path), inner.is_left)
-                elif kind == "open":
+                if inner.is_object:
+                    self.spans[inner.path] = inner.start, end
+            elif sign in ",:":
+                inner.has_key_next = sign == "," and inner.is_object
+            elif inner.has_key_next:
+                self._name(path, json.loads(sign))
+            else:
+                if len(path) == 1 and sign[0] != '"':
+                    self.entries["".join(inner.names)] = set() if sign == "{" else None
+                if sign[0] == '"':
+                    yield String(start, end, json.loads(sign), inner.names, len(path), inner.is_left)
+                elif sign in "{[":
                     if len(path) == MAX_DEPTH:
                         raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", self.lines.place(start))
-                    path.append(_Open(match["open"] == "{", inner.names, inner.names, inner.is_left, start))
-                    expected = _Expected.KEY_OR_END if path[-1].is_object else _Expected.VALUE_OR_END
-            else:
-                raise self._error(start, expected)
-        if expected is not _Expected.END or self.source[position:].strip(" \t\n\r"):
-            raise self._error(position, expected)
+                    path.append(_Open(sign == "{", inner.names, inner.names, inner.is_left, start, sign == "{"))
 
     def _name(self, path: list[_Open], key: str) -> None:
         inner = path[-1]
@@ -133,13 +111,11 @@ class Reader:
         if len(path) == 2 and (keys := self.entries["".join(inner.path)]) is not None:
             keys.add(key)
 
-    def _error(self, position: int, expected: _Expected) -> DocumentError:
-        return DocumentError(f"it is not JSON: {expected.value} is expected.", self.lines.place(position))
-
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read JSON in UTF-8, or in UTF-16 with a byte order mark; ARB's `@@locale` becomes `options.target`."""
     source, encode = decoded(data)
+    loaded(source)
     lines = Lines(source)
     reader = Reader(source, lines)
     strings = list(reader.strings())
@@ -155,7 +131,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             edits.append(Edit(each.start, each.end, write(locale)))
         if each.is_left:
             continue
-        if texts is not None and (each.depth != 2 or "".join(each.path[-1:]) not in texts):
+        if texts is not None and each.depth != 1 and (each.depth != 2 or "".join(each.path[-1:]) not in texts):
             num_left += has_words(each.value)
         else:
             slots += values.slots(each.path, each.start, each.end, each.value, lines.place(each.start), write)
@@ -164,7 +140,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str] | None:
-    """Return the keys of texts, if all values of the root are entries of one known format."""
+    """Return the keys of texts, if all values of the root but strings are entries of one known format."""
     found = [keys for key, keys in entries.items() if not key.startswith(("@", "$"))]
     for key, (texts, others) in _SHAPES.items():
         if found and all(keys is not None and key in keys and keys <= {*texts, *others} for keys in found):
@@ -172,11 +148,12 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
     return None
 
 
-def literal_of(source: str) -> Callable[[str], str]:
-    """Return what writes a string as a source does."""
-    return functools.partial(_literal, EscapeStyle(source, "<>&'="), "\\/" in source)
+def literal_of(source: str, indent: str | None = None, colon: str = ": ") -> Callable[[Any], str]:
+    """Return what writes a value as a source writes its strings."""
+    style, escapes_slashes = EscapeStyle(source, "<>&'="), "\\/" in source
 
+    def literal(value: Any) -> str:
+        written = style(json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", colon)))
+        return written.replace("/", "\\/") if escapes_slashes else written
 
-def _literal(style: Callable[[str], str], escapes_slashes: bool, text: str) -> str:
-    literal = style(json.dumps(text, ensure_ascii=False))
-    return literal.replace("/", "\\/") if escapes_slashes else literal
+    return literal

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from service.documents.document import MAX_DEPTH, MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
+from service.documents.document import MAX_TEXTS, NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.json_source import literal_of, loaded
 from service.documents.markdown import Part, outline_of, part
 from service.documents.markdown.anchors import dead_links, relinked
-from service.documents.values import EscapeStyle, has_half
+from service.documents.values import has_half
 
 _GAP = re.compile(r"[ \t\n\r]*[,:]?[ \t\n\r]*")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -54,7 +55,7 @@ class _Notebook:
     def __init__(self, source: str, cells: Sequence[tuple[int, _Cell]], encode: Callable[[str], bytes]) -> None:
         self._source, self._encode = source, encode
         self._cells = [cell for _, cell in cells]
-        self._style = EscapeStyle(source, "<>&'=")
+        self._literal = literal_of(source)
         self.texts: list[DocumentText] = []
         self.notes: list[str] = []
         for number, cell in cells:
@@ -90,18 +91,10 @@ class _Notebook:
         after = self._source[cell.lines[-1].end : cell.source.end]
         return f"{before}{between.join(map(self._literal, _LINE.findall(text)))}{after}"
 
-    def _literal(self, text: str) -> str:
-        return self._style(json.dumps(text, ensure_ascii=False))
-
 
 def _cells(source: str) -> Iterator[tuple[int, _Cell]]:
     """Yield the cells of Markdown with their numbers."""
-    try:
-        notebook = json.loads(source)
-    except json.JSONDecodeError as error:
-        raise DocumentError(f"it is not JSON: {error.msg}.", f"line {error.lineno}") from None
-    except RecursionError:
-        raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", "line 1") from None
+    notebook = loaded(source)
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         problem = f"it is no notebook of version {_VERSION}; `jupyter nbconvert --to notebook` makes one."
         raise DocumentError(problem, "line 1")
@@ -121,7 +114,7 @@ def _cells(source: str) -> Iterator[tuple[int, _Cell]]:
 
 def _values(source: str, start: int) -> Iterator[_Value]:
     """Yield the values of an array or an object that starts here, of valid JSON."""
-    decode = json.JSONDecoder().raw_decode
+    decode = json.JSONDecoder(parse_int=str).raw_decode
     key = ""
     is_object, position = source[start] == "{", _end_of_gap(source, start + 1)
     while source[position] not in "]}":

@@ -1,14 +1,19 @@
-"""Which plural categories a language has for whole numbers, and what is said of those that a document lacks.
+"""Forms of texts that depend on a number, of which a translator knows two sentences: for one thing, and for many.
+
+Which plural categories a language has for whole numbers, and what is said of those that a document lacks.
 
 Source: https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`.
-A translator knows only the sentences for the categories of the source, so the others are not written.
+Where forms have such names, only those of the source are written.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 from service.text.languages import canonical, primary
 
+MAX_FORMS = 6  # of any language: Arabic's
+T = TypeVar("T")
 _WITHOUT_ONE = "bm bo dz id ig ii ja jv kde kea km ko lkt lo ms my nqo osa sah ses sg su th to vi wo yo yue zh"
 _LANGUAGES: Mapping[str, str] = MappingProxyType(
     {
@@ -18,6 +23,11 @@ _LANGUAGES: Mapping[str, str] = MappingProxyType(
         "many": "ar be br cy ga kw mt pl ru uk",
     }
 )
+
+
+def forms_of(one: T, many: T, number: int) -> list[T]:
+    """Return what a number of forms without names are made of: a single one, and all but the first, are for many."""
+    return [one, *[many] * max(number - 1, 1)][-number:]
 
 
 def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[str]:

@@ -2,22 +2,23 @@
 
 Only `msgstr` changes, and the flag `fuzzy` of an entry that a person should check: because the call that translated it
 says so, or because its arguments are in an order that its format can't tell. An entry that is fuzzy gets a new
-translation and stays fuzzy. Of an entry with plural forms the translations of `msgid` and `msgid_plural` are its forms
-if the language has one or two; of three or more forms a translator knows only which sentence to say for one and for
-many, so such entries are left as they are, and a note says so. A template also gets a charset and a language.
+translation and stays fuzzy. Of an entry with plural forms the first is the translation of `msgid`, and the others, or a
+single one, are that of `msgid_plural`. A translator knows no more sentences than these two, so an entry of three or
+more forms is fuzzy. A template also gets a charset and a language.
 """
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.documents.arguments import format_of
-from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.lines import Lines
+from service.documents.plural_categories import MAX_FORMS, forms_of
 from service.documents.program_strings import ProgramString
 
 _TOKEN = re.compile(
@@ -145,9 +146,10 @@ def _add(entry: Entry, token: re.Match[str], string: PoString) -> None:
 
 def _checked(entry: Entry, place: str) -> Entry:
     has_plural = "msgid_plural" in entry.strings
-    is_whole = all(string.parts for string in (*entry.strings.values(), *entry.forms))
+    is_whole = len(entry.forms) <= MAX_FORMS and all(string.parts for string in (*entry.strings.values(), *entry.forms))
     if not is_whole or "msgid" not in entry.strings or not entry.forms or (len(entry.forms) > 1 and not has_plural):
-        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", place)
+        problem = f"the entry before this line needs msgid and msgstr, one for each of at most {MAX_FORMS} forms."
+        raise DocumentError(problem, place)
     return entry
 
 
@@ -173,17 +175,14 @@ def read_template(data: bytes, options: DocumentOptions) -> Document:
 
 def _read(data: bytes, options: DocumentOptions, *, is_template: bool) -> Document:
     source, encode = _decoded(data)
-    slots: list[Slot] = []
+    units: list[Unit] = []
     edits: list[Edit] = []
-    num_left = 0
     for entry in entries(source):
         if not entry.text:
             edits += _of_header(source, entry, options.target) if is_template else ()
         elif options.has_all or "fuzzy" in entry.flags or not all(form.value for form in entry.forms):
-            num_left += len(entry.forms) > 2
-            slots += _slots(source, entry)
-    notes = [f"entries with more than two plural forms were left as they are: {num_left}."] if num_left else []
-    return Spliced(source, slots, encode, notes, edits)
+            units += _units(source, entry)
+    return Spliced(source, units, encode, edits=edits)
 
 
 def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
@@ -240,35 +239,32 @@ def _of_header(source: str, header: Entry, target: str) -> Iterator[Edit]:
             yield Edit(found.start(), found.end(), text)
 
 
-def _slots(source: str, entry: Entry) -> Iterator[Slot]:
+def _units(source: str, entry: Entry) -> Iterator[Unit]:
+    """Yield what is from the flags of an entry to the end of its translation, if it has any words."""
     texts = [entry.text]
     if "msgid_plural" in entry.strings:
-        texts = [*texts[: len(entry.forms) - 1], entry.strings["msgid_plural"].value]
-        if len(entry.forms) > 2:
-            return
-    kind = format_of(entry.flags)
-    is_java = "java-format" in entry.flags
-    ending = "\r\n" if "\r\n" in source[entry.start : entry.forms[-1].end + 2] else "\n"
-    for text, form in zip(texts, entry.forms, strict=True):
-        string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
-        if string.inline.has_words:
-            document_text = string.inline.document_text(form.place)
-            write = functools.partial(_written, string, ending)
-            mark = functools.partial(_mark, source, entry, ending, string)
-            yield Slot(form.start, form.end, document_text, write, is_target=True, mark=mark)
-
-
-def _written(string: ProgramString, ending: str, translation: str) -> str:
-    return in_quotes(string.written(translation), ending)
-
-
-def _mark(
-    source: str, entry: Entry, ending: str, string: ProgramString, translation: str, doubt: Doubt | None
-) -> Iterator[Edit]:
-    if "fuzzy" in entry.flags or (doubt is None and string.is_ordered(translation)):
+        texts = forms_of(entry.text, entry.strings["msgid_plural"].value, len(entry.forms))
+    kind, is_java = format_of(entry.flags), "java-format" in entry.flags
+    strings = [
+        ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind) for text in texts
+    ]
+    forms = [each for each in zip(entry.forms, strings, strict=True) if each[1].inline.has_words]
+    if not forms:
         return
-    if entry.flags_end >= 0:
-        yield Edit(entry.flags_end, entry.flags_end, " fuzzy,")
-    else:
-        is_first = not source[source.rfind("\n", 0, entry.start) + 1 : entry.start].strip()
-        yield Edit(entry.start, entry.start, f"{'' if is_first else ending}#, fuzzy{ending}")
+    start, end = entry.start if entry.flags_end < 0 else entry.flags_end, forms[-1][0].end
+    ending = "\r\n" if "\r\n" in source[entry.start : end + 2] else "\n"
+
+    def write(translations: Sequence[str], doubts: Sequence[Doubt | None]) -> str:
+        is_fuzzy, written, done = len(entry.forms) > 2, "", start
+        for (form, string), translation, doubt in zip(forms, translations, doubts, strict=True):
+            is_fuzzy |= string.doubt(translation, doubt) is not None
+            written += source[done : form.start] + in_quotes(string.written(translation), ending)
+            done = form.end
+        if not is_fuzzy or "fuzzy" in entry.flags:
+            return written
+        if entry.flags_end >= 0:
+            return f" fuzzy,{written}"
+        is_first = not source[source.rfind("\n", 0, start) + 1 : start].strip()
+        return f"{'' if is_first else ending}#, fuzzy{ending}{written}"
+
+    yield Unit(start, end, [string.inline.document_text(form.place) for form, string in forms], write)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from service.documents.accelerators import SIGNS, with_accelerator, without_accelerator
 from service.documents.arguments import ArgumentFormat, in_order
+from service.documents.document import Doubt
 from service.documents.inline import InlineText, Kind, Piece, with_raised
 from service.documents.layout import laid_out
 from service.text.placeholders import STRING_KINDS
@@ -49,8 +50,10 @@ class ProgramString:
                 output.append(piece.raw)
         return "".join(output)
 
-    def is_ordered(self, translation: str) -> bool:
-        return len(self._places) < 2 or self._ordered(self.inline.pieces(translation)) is not None
+    def doubt(self, translation: str, doubt: Doubt | None) -> Doubt | None:
+        """Return the doubt about a translation; without one of a call, that its format can't tell its order."""
+        is_ordered = len(self._places) < 2 or self._ordered(self.inline.pieces(translation)) is not None
+        return doubt if doubt or is_ordered else Doubt(("order",))
 
     def _ordered(self, pieces: Sequence[Piece]) -> Sequence[str] | None:
         found = [self._places[id(piece)] for piece in pieces if id(piece) in self._places]

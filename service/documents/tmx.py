@@ -4,21 +4,21 @@ A variant in the language of the translations is kept, unless it is empty. White
 translation that a person should check gets a note.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Doubt, Spliced, Unit
 from service.documents.errors import DocumentError
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw, indent
+from service.documents.xml_source import Element, XmlSource, attribute, element_with, indent, read_xml
 from service.text.languages import canonical, folded
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read a memory in the encoding that it says."""
-    raw, encode = decoded_xml(data)
-    reader = _Reader(XmlSource(raw), options)
-    slots = list(reader.slots())
-    return Spliced(raw.decode("latin-1"), slots, lambda raw: encode(from_raw(raw)), language=reader.language)
+    source, encode = read_xml(data)
+    reader = _Reader(source, options)
+    units = list(reader.units())
+    return Spliced(source.raw, units, encode, language=reader.language)
 
 
 class _Reader:
@@ -31,10 +31,10 @@ class _Reader:
         self._inline = InlineReader(source.raw, "")
         self.language = ""
 
-    def slots(self) -> Iterator[Slot]:
+    def units(self) -> Iterator[Unit]:
         missing = ""  # where the first unit is that has no segment in the language
         num_found = 0
-        for element in self._source.elements(self._wanted):
+        for element in self._source.elements_of("tmx", "header", "tu"):
             if element.name == "header":
                 self.language = canonical(_named(element))
                 continue
@@ -46,19 +46,14 @@ class _Reader:
             )
             if source:
                 num_found += 1
-                yield from self._slot(source, target)
+                yield from self._unit(source, target)
             elif variants and not missing:
                 missing = self._source.place(element.start)
         if missing and not num_found:
             raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
 
-    def _wanted(self, root: Element) -> tuple[str, ...]:
-        if root.name != "tmx":
-            raise DocumentError(f"the root is <{root.name[:40]}>; expected <tmx>.", self._source.place(root.start))
-        return ("header", "tu")
-
-    def _slot(self, source: Element, target: Element | None) -> Iterator[Slot]:
-        """Yield the slot of a variant's segment, or of a new variant behind that of the source."""
+    def _unit(self, source: Element, target: Element | None) -> Iterator[Unit]:
+        """Yield what becomes a variant's segment, or a new variant behind that of the source."""
         raw, segment = self._source.raw, source.first("seg")
         old = target.first("seg") if target else None
         if segment is None or (target and old is None) or (old and old.text().strip() and not self._has_all):
@@ -69,25 +64,16 @@ class _Reader:
         before, inner = indent(raw, source.start), indent(raw, segment.start)
         name = next((each for each in source.attributes if each.endswith("lang")), "xml:lang")  # of TMX 1.1, lang
 
-        def write(translation: str) -> str:
-            written = string.written(translation)
-            if "\r\n" in raw[segment.start : segment.end]:
-                written = written.replace("\n", "\r\n")
-            return f"<seg>{written}</seg>" if old else f"{inner}<seg>{written}</seg>{before}</tuv>"
+        def write(translations: Sequence[str], doubts: Sequence[Doubt | None]) -> str:
+            doubt = string.doubt(translations[0], doubts[0])
+            note = f"{inner}<note>dragoman: {', '.join(doubt.flags) or doubt.finish_reason}</note>" if doubt else ""
+            written = string.written(translations[0])
+            if target and old:
+                return note + raw[target.inner : old.start] + element_with(raw, old, written)
+            return f"{before}<tuv {name}={attribute(self._target)}>{note}{inner}<seg>{written}</seg>{before}</tuv>"
 
-        def mark(translation: str, doubt: Doubt | None) -> Iterator[Edit]:
-            if doubt is None and not string.is_ordered(translation):
-                doubt = Doubt(("order",))
-            note = f"<note>dragoman: {', '.join(doubt.flags) or doubt.finish_reason}</note>" if doubt else ""
-            if target and note:
-                yield Edit(target.inner, target.inner, f"{inner}{note}")
-            elif not target:
-                opening = f"{before}<tuv {name}={attribute(self._target)}>{inner * bool(note)}{note}"
-                yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
-
-        start, end = (old.start, old.end) if old else (source.end, source.end)
-        text = string.inline.document_text(self._source.place(segment.start))
-        yield Slot(start, end, text, write, is_target=True, mark=mark)
+        start, end = (target.inner, old.end) if target and old else (source.end, source.end)
+        yield Unit(start, end, [string.inline.document_text(self._source.place(segment.start))], write)
 
 
 def _named(element: Element) -> str:

@@ -6,31 +6,24 @@ state `translated`, or one that asks for a review if the call that translated th
 those of other languages stay as they are.
 """
 
-import functools
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
 from service.documents.errors import DocumentError
-from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw, indent
+from service.documents.xml_source import Element, XmlSource, element_with, indent, read_xml, tag_with
 from service.text.languages import canonical, primary
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
-_STATES = re.compile(r"""(?<!\s)\s++(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
-_APPROVED = re.compile(r"""(?<=\sapproved=)(?:"yes"|'yes')""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
     """Read XLIFF in the encoding that it says."""
-    raw, encode = decoded_xml(data)
-    reader = _Reader(XmlSource(raw), options)
-    source = raw.decode("latin-1")
-    slots = list(reader.slots())
-    notes = reader.notes(slots)
-    return Spliced(source, slots, lambda raw: encode(from_raw(raw)), notes, reader.edits, reader.language)
+    source, encode = read_xml(data)
+    reader = _Reader(source, options)
+    units = list(reader.units())
+    return Spliced(source.raw, units, encode, reader.notes(), reader.edits, reader.language)
 
 
 class _Reader:
@@ -47,12 +40,12 @@ class _Reader:
         self._sources: list[str] = []
         self.edits: list[Edit] = []
 
-    def slots(self) -> Iterator[Slot]:
-        for unit in self._source.elements(self._units):
+    def units(self) -> Iterator[Unit]:
+        for unit in self._source.elements(self._names):
             if unit.inherited("translate") in ("", "yes") and self._is_of_languages(unit):
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
-    def notes(self, slots: list[Slot]) -> list[str]:
+    def notes(self) -> list[str]:
         """Return what was left as it is, after the texts have been read."""
         notes = []
         if self._others and not any(self._is_ours.values()):
@@ -68,7 +61,7 @@ class _Reader:
         """Return the language of all sources that have been read; empty if it is not one."""
         return self._sources[0] if len({primary(each) for each in self._sources}) == 1 else ""
 
-    def _units(self, root: Element) -> tuple[str, ...]:
+    def _names(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
         self._prefix += ":" if self._prefix else ""
         self._inline = InlineReader(self._source.raw, self._prefix)
@@ -81,21 +74,22 @@ class _Reader:
         self._is_first = version.startswith("1.")
         return (self._prefix + ("trans-unit" if self._is_first else "unit"),)
 
-    def _of_first(self, unit: Element) -> Iterator[Slot]:
+    def _of_first(self, unit: Element) -> Iterator[Unit]:
         source, target = unit.first(f"{self._prefix}source"), unit.first(f"{self._prefix}target")
         if source is None:
             return
-        is_done = unit.attributes.get("approved") == "yes"
+        is_approved = unit.attributes.get("approved") == "yes"
+        is_done = is_approved
         if target is not None and target.text().strip():
             is_done |= target.attributes.get("state", "translated") not in _UNFINISHED
         if is_done and not self._options.has_all:
             return
-        source = unit.first(f"{self._prefix}seg-source") or source
-        approved = _APPROVED.search(self._source.raw, unit.start, unit.inner)
-        disapproved = [Edit(approved.start(), approved.end(), '"no"')] if approved else []
-        yield from self._slot(source, target, None, disapproved)
+        for found in self._unit(unit.first(f"{self._prefix}seg-source") or source, target, None):
+            if is_approved:
+                self._edit_tag(unit, {"approved": "no"})
+            yield found
 
-    def _of_second(self, unit: Element) -> Iterator[Slot]:
+    def _of_second(self, unit: Element) -> Iterator[Unit]:
         for segment in unit.elements:
             source, target = segment.first(f"{self._prefix}source"), segment.first(f"{self._prefix}target")
             if segment.name != f"{self._prefix}segment" or source is None:
@@ -104,56 +98,32 @@ class _Reader:
             state = segment.attributes.get("state", "translated" if has_target else "initial")
             is_done = (state != "initial" and has_target) or state == "final"
             if not is_done or self._options.has_all:
-                yield from self._slot(source, target, segment, [])
+                yield from self._unit(source, target, segment)
 
-    def _slot(
-        self, source: Element, target: Element | None, segment: Element | None, others: list[Edit]
-    ) -> Iterator[Slot]:
-        """Yield the slot of a target, or of a new one after its source; its state is that of a `segment` in 2."""
-        string = self._inline.string(source)
+    def _unit(self, source: Element, target: Element | None, segment: Element | None) -> Iterator[Unit]:
+        """Yield what becomes a target, or a new one after its source; in 2 the whole `segment`, which has the state."""
+        raw, string = self._source.raw, self._inline.string(source)
         if not string.inline.has_words:
             return
         self._name_language(source)
-        document_text = string.inline.document_text(self._source.place(source.start))
-        mark = functools.partial(self._mark, string, source, target, segment, others)
-        if target is not None and target.inner < target.end:
-            start, end, closing = target.inner, target.outer, ""
-        else:
-            start = end = (target or source).end
-            closing = f"</{target.name if target else f'{self._prefix}target'}>"
+        start, end = (target.start, target.end) if target else (source.end, source.end)
+        name = f"{self._prefix}target"
 
-        def write(translation: str) -> str:
-            return string.written(translation) + closing
+        def write(translations: Sequence[str], doubts: Sequence[Doubt | None]) -> str:
+            doubt = string.doubt(translations[0], doubts[0])
+            content, states = string.written(translations[0]), _states_of_first(doubt) if segment is None else {}
+            if target:
+                written = element_with(raw, target, content, states)
+            else:
+                written = f"{indent(raw, source.start)}{tag_with(f'<{name}>', states)}{content}</{name}>"
+            if segment:
+                written = raw[segment.inner : start] + written + raw[end : segment.outer]
+                written = element_with(raw, segment, written, _states_of_second(doubt))
+            return written
 
-        yield Slot(start, end, document_text, write, is_target=True, mark=mark)
-
-    def _mark(
-        self,
-        string: ProgramString,
-        source: Element,
-        target: Element | None,
-        segment: Element | None,
-        others: list[Edit],
-        translation: str,
-        doubt: Doubt | None,
-    ) -> Iterator[Edit]:
-        """Yield the tags of a target, and of its segment, with the state that it has now."""
-        raw = self._source.raw
-        if doubt is None and not string.is_ordered(translation):
-            doubt = Doubt(("order",))
-        states = _states_of_first(doubt) if segment is None else ""
-        yield from others
-        if segment is not None:
-            tag = _with_attributes(raw[segment.start : segment.inner], _states_of_second(doubt))
-            yield Edit(segment.start, segment.inner, tag)
-        if target is None:
-            opening = f"{indent(raw, source.start)}<{self._prefix}target{states}>"
-            yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
-        else:
-            opening = raw[target.start : target.inner]
-            if target.inner == target.end:
-                opening = opening.removesuffix("/>").rstrip() + ">"
-            yield Edit(target.start, target.inner, _with_attributes(opening, states))
+        text = string.inline.document_text(self._source.place(source.start))
+        whole = (segment.start, segment.end) if segment else (start, end)
+        yield Unit(*whole, [text], write)
 
     def _is_of_languages(self, unit: Element) -> bool:
         """Return whether a unit's texts and targets are in the languages that were asked for, or of unknown ones."""
@@ -181,8 +151,11 @@ class _Reader:
         element, key = self._languages(source), "target-language" if self._is_first else "trgLang"
         if element is not None and self._options.target and key not in element.attributes:
             element.attributes[key] = self._options.target
-            edit = Edit(element.inner - 1, element.inner - 1, f" {key}={attribute(self._options.target)}")
-            self.edits.append(edit)
+            self._edit_tag(element, {key: self._options.target})
+
+    def _edit_tag(self, element: Element, attributes: Mapping[str, str]) -> None:
+        tag = tag_with(self._source.raw[element.start : element.inner], attributes)
+        self.edits.append(Edit(element.start, element.inner, tag))
 
     def _languages(self, element: Element) -> Element | None:
         """Return what names the languages of an element: in 1.2 the file that it is in, in 2 the root."""
@@ -192,15 +165,11 @@ class _Reader:
         return next((each for each in ancestors if each.name == f"{self._prefix}file"), None)
 
 
-def _states_of_first(doubt: Doubt | None) -> str:
-    return f' state="{"needs-review-translation" if doubt else "translated"}" state-qualifier="mt-suggestion"'
+def _states_of_first(doubt: Doubt | None) -> Mapping[str, str]:
+    return {"state": "needs-review-translation" if doubt else "translated", "state-qualifier": "mt-suggestion"}
 
 
-def _states_of_second(doubt: Doubt | None) -> str:
+def _states_of_second(doubt: Doubt | None) -> Mapping[str, str]:
     if doubt is None:
-        return ' state="translated"'
-    return f' state="initial" subState="dragoman:{next(iter(doubt.flags), doubt.finish_reason)}"'
-
-
-def _with_attributes(tag: str, attributes: str) -> str:
-    return _STATES.sub("", tag).removesuffix(">") + attributes + ">" if attributes else tag
+        return {"state": "translated", "subState": ""}
+    return {"state": "initial", "subState": f"dragoman:{next(iter(doubt.flags), doubt.finish_reason)}"}

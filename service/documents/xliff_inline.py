@@ -8,7 +8,7 @@ from service.documents.arguments import ArgumentFormat, format_of
 from service.documents.inline import Kind, Piece
 from service.documents.layout import apart
 from service.documents.program_strings import ProgramString
-from service.documents.xml_source import Element, as_raw
+from service.documents.xml_source import Element, as_raw, writer_of
 
 _PAIRS = ("g", "mrk", "pc", "hi")  # the last is TMX's
 _OPENINGS = ("bpt", "bx", "sc", "sm")
@@ -32,7 +32,7 @@ class InlineReader:
         keeps_lines |= source.inherited("xml:space") == "preserve"
         children = list(self._inline(source, _is_nested(source), keeps_lines=keeps_lines))
         pieces = apart(children, self._is_element, _separate)
-        return ProgramString(pieces, _format_of(source), as_raw)
+        return ProgramString(pieces, _format_of(source), writer_of(self._raw, source))
 
     def _inline(self, element: Element, is_nested: bool, *, keeps_lines: bool, depth: int = 0) -> Iterator[Piece]:
         raw = self._raw

@@ -6,8 +6,9 @@ asked for are kept.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
@@ -19,7 +20,9 @@ from service.documents.lines import Lines
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")
+_ATTRIBUTE = re.compile(r"""(?<!\s)(\s++)([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 _INDENT = re.compile(r"\r?\n[ \t]*+\Z")
+_NONE: Mapping[str, str] = MappingProxyType({})
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
@@ -77,6 +80,18 @@ class XmlSource:
         self.place = Lines(self.raw, part).place
         self._data = data
         self._part = part
+        self.root: Element | None = None  # once it has been read
+
+    def elements_of(self, root: str, *wanted: str) -> Iterator[Element]:
+        """Yield the elements of the wanted names, as `elements` does, of a document with this root."""
+
+        def names(found: Element) -> Collection[str]:
+            if found.name != root:
+                problem = f"the root is <{found.name[:40]}>; expected <{root}>."
+                raise DocumentError(problem, self.place(found.start))
+            return wanted
+
+        return self.elements(names)
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root."""
@@ -126,9 +141,24 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
     return found, lambda raw: raw.decode().encode(codec, "xmlcharrefreplace")
 
 
+def read_xml(data: bytes) -> tuple[XmlSource, Callable[[str], bytes]]:
+    """Return a document in the encoding that it says, and what encodes it again when its `raw` has changed."""
+    data, encode = decoded_xml(data)
+    return XmlSource(data), lambda raw: encode(from_raw(raw))
+
+
 def as_raw(text: str) -> str:
     """Return a text as it is written in `XmlSource.raw`: escaped, in UTF-8, and without what XML can't have."""
     return _NOT_XML.sub("", text).translate(_ESCAPES).encode().decode("latin-1")
+
+
+def writer_of(raw: str, element: Element) -> Callable[[str], str]:
+    """Return what writes a text as `as_raw` does, with the line ends that an element of a document has."""
+    return _with_crlf if "\r\n" in raw[element.inner : element.outer] else as_raw
+
+
+def _with_crlf(text: str) -> str:
+    return as_raw(text).replace("\n", "\r\n")
 
 
 def from_raw(raw: str) -> bytes:
@@ -139,6 +169,28 @@ def from_raw(raw: str) -> bytes:
 def attribute(value: str) -> str:
     """Return a value in quotes."""
     return '"' + as_raw(value).replace('"', "&quot;") + '"'
+
+
+def tag_with(tag: str, attributes: Mapping[str, str]) -> str:
+    """Return a start tag with these attributes instead of its own of the same names; without those that are empty."""
+    missing = dict(attributes)
+
+    def replaced(match: re.Match[str]) -> str:
+        value = missing.pop(match[2], None)
+        return match[0] if value is None else f"{match[1]}{match[2]}={attribute(value)}" * bool(value)
+
+    tag = _ATTRIBUTE.sub(replaced, tag)
+    added = "".join(f" {name}={attribute(value)}" for name, value in missing.items() if value)
+    end = len(tag) - (2 if tag.endswith("/>") else 1)
+    return tag[:end] + added + tag[end:]
+
+
+def element_with(raw: str, element: Element, content: str, attributes: Mapping[str, str] = _NONE) -> str:
+    """Return an element with other content, and with these attributes, as `tag_with` writes them."""
+    tag = tag_with(raw[element.start : element.inner], attributes)
+    if element.inner == element.end:
+        return f"{tag.removesuffix('/>').rstrip()}>{content}</{element.name}>"
+    return tag + content + raw[element.outer : element.end]
 
 
 def indent(raw: str, position: int) -> str:
@@ -188,6 +240,7 @@ class _Parser:
         assert tag is not None  # expat has read one
         element = Element(name, attributes, start, tag.end(), parent=self._open)
         if self._open is None:
+            self._source.root = element
             self._names = self._wanted(element)
         if self._outermost is not None:
             assert self._open is not None

@@ -9,21 +9,19 @@ those of spaces that would be dropped without them in strings that have such one
 import functools
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from service.documents.accelerators import SIGNS
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
-from service.documents.encodings import decoded
-from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.keyed_values import KeyedValues
+from service.documents.layout import laid_out
 from service.documents.values import EscapeStyle, has_half, joined
-from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
+from service.documents.xml_source import Element, XmlSource, as_raw, read_xml, tag_with, writer_of
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
 
 _XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
-_LOCALE = re.compile(r"""(?<=\s)tools:locale\s*=\s*(?:"[^"]*"|'[^']*')""")
 _CDATA = re.compile(r"<!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)\]\]>")
 _MARKUP = re.compile(
     r"""<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"""
@@ -40,68 +38,47 @@ _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
 def read_android(data: bytes, options: DocumentOptions) -> Document:
-    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`."""
-    text, encode = decoded(data)
-    source = XmlSource(text.encode())
-    roots: list[Element] = []
-
-    def wanted(root: Element) -> tuple[str, ...]:
-        _check_root(source, root, "resources", "Android's strings")
-        roots.append(root)
-        return ("string", "plurals", "string-array")
-
+    """Read Android's resources in the encoding that they say; `tools:locale` becomes `options.target`."""
+    source, encode = read_xml(data)
     slots: list[Slot] = []
     num_left = 0
     style = EscapeStyle(source.raw)
-    for element in source.elements(wanted):
+    for element in source.elements_of("resources", "string", "plurals", "string-array"):
         if element.attributes.get("translatable") == "false":
             continue
         for each in (element,) if element.name == "string" else element.elements:
             inner = source.raw[each.inner : each.outer]
             if "<![CDATA[" in inner and not _CDATA.fullmatch(inner.strip()):
                 num_left += 1
-            elif slot := _of_item(source, each, _prefix(roots[0]), style):
+            elif slot := _of_item(source, each, _prefix(element), style):
                 slots.append(slot)
     edits = []
-    if roots and options.target and (locale := _LOCALE.search(source.raw, roots[0].start, roots[0].inner)):
-        edits.append(Edit(*locale.span(), f"tools:locale={attribute(canonical(options.target))}"))
+    if (root := source.root) and options.target and "tools:locale" in root.attributes:
+        tag = tag_with(source.raw[root.start : root.inner], {"tools:locale": canonical(options.target)})
+        edits.append(Edit(root.start, root.inner, tag))
     notes = [f"{num_left} strings that are CDATA in part were left as they are."] if num_left else []
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
+    return Spliced(source.raw, slots, encode, notes, edits)
 
 
 def read_resx(data: bytes, options: DocumentOptions) -> Document:
-    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings."""
-    text, encode = decoded(data)
-    source = XmlSource(text.encode())
-
-    def wanted(root: Element) -> tuple[str, ...]:
-        _check_root(source, root, "root", ".NET's resources")
-        return ("data",)
-
+    """Read .NET's resources in the encoding that they say: the values that are strings."""
+    source, encode = read_xml(data)
     slots: list[Slot] = []
     values = KeyedValues(options, signs=SIGNS)  # an underscore is WPF's
-    for entry in source.elements(wanted):
+    for entry in source.elements_of("root", "data"):
         value = entry.first("value")
         is_text = not {"type", "mimetype"} & entry.attributes.keys()
         name = entry.attributes.get("name", "")
         if value is None or not is_text or name.startswith(">>"):
             continue
-        write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
+        write = writer_of(source.raw, value)
         slots += values.slots((name,), value.inner, value.outer, value.text(), source.place(value.inner), write)
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), values.notes)
+    return Spliced(source.raw, slots, encode, values.notes)
 
 
-def _with_crlf(text: str) -> str:
-    return as_raw(text).replace("\n", "\r\n")
-
-
-def _check_root(source: XmlSource, root: Element, name: str, kind: str) -> None:
-    if root.name != name:
-        raise DocumentError(f"the root is <{root.name[:40]}>; {kind} are in <{name}>.", source.place(root.start))
-
-
-def _prefix(root: Element) -> str:
+def _prefix(element: Element) -> str:
     """Return the name of the element around what is not translated."""
+    *_, root = element.ancestors
     return next((f"{key[6:]}:g" for key, value in root.attributes.items() if value == _XLIFF), "xliff:g")
 
 
@@ -120,14 +97,14 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
     if _REFERENCE.fullmatch(content):
         return None
     pieces = list(_pieces(content, kept, is_quoted=is_quoted, is_data=is_data))
-    if any(piece.kind is not Kind.TEXT for piece in pieces):
-        pieces = [each for piece in pieces for each in _lines(piece)]
-    inline = InlineText(pieces)
+    keeps_spaces = _SPACE in content
+    write = functools.partial(_raw, style, is_data, keeps_spaces)
+    inline = InlineText(laid_out(pieces, write))
     if not inline.has_words or has_half(inline.text):
         return None
     document_text = inline.document_text(source.place(start))
-    write = functools.partial(_written, inline, style, is_data, _SPACE in content)
-    return Slot(start, start + len(content), document_text, write)
+    written = functools.partial(_written, inline, write, keeps_spaces)
+    return Slot(start, start + len(content), document_text, written)
 
 
 def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:
@@ -158,18 +135,6 @@ def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Itera
     yield Piece(Kind.TEXT, text=text(len(content)))
 
 
-def _lines(piece: Piece) -> Iterator[Piece]:
-    """Yield the lines of a text and the breaks between them, which are white space where there is markup."""
-    if piece.kind is not Kind.TEXT:
-        yield piece
-        return
-    first, *more = piece.text.split("\n")
-    yield Piece(Kind.TEXT, text=first)
-    for line in more:
-        yield Piece(Kind.BREAK, "\\n")
-        yield Piece(Kind.TEXT, text=line)
-
-
 def _unescaped(raw: str, *, is_quoted: bool, is_data: bool) -> str:
     text = raw.encode("latin-1").decode()
     text = text if is_data else html.unescape(text)
@@ -184,25 +149,25 @@ def _unescaped(raw: str, *, is_quoted: bool, is_data: bool) -> str:
     return joined(_ESCAPE.sub(unescape, text))
 
 
-def _written(inline: InlineText, style: EscapeStyle, is_data: bool, keeps_spaces: bool, translation: str) -> str:
+def _written(inline: InlineText, write: Callable[[str], str], keeps_spaces: bool, translation: str) -> str:
     output: list[str] = []
     pieces = inline.pieces(translation)
     texts = [number for number, piece in enumerate(pieces) if piece.kind is Kind.TEXT and piece.text]
     for number, piece in enumerate(pieces):
         if piece.kind is Kind.TEXT:
-            text = style(piece.text.translate(_WRITTEN))
-            if keeps_spaces:
-                text = _with_spaces(text, is_first=[number] == texts[:1], is_last=[number] == texts[-1:])
-            raw = text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)
+            raw = write(piece.text)
+            if keeps_spaces and [number] == texts[:1]:
+                raw = _SPACE * (len(raw) - len(raw.lstrip(" "))) + raw.lstrip(" ")
+            if keeps_spaces and [number] == texts[-1:]:
+                raw = raw.rstrip(" ") + _SPACE * (len(raw) - len(raw.rstrip(" ")))
             output.append("\\" * (not output and raw.startswith(("@", "?"))) + raw)
         else:
             output.append(piece.raw)
     return "".join(output)
 
 
-def _with_spaces(text: str, *, is_first: bool, is_last: bool) -> str:
-    """Return a text with escapes for spaces at the ends of a string and behind another one."""
-    inner = text.lstrip(" ") if is_first else text
-    before, text = _SPACE * (len(text) - len(inner)), inner
-    inner = text.rstrip(" ") if is_last else text
-    return before + inner.replace("  ", f" {_SPACE}") + _SPACE * (len(text) - len(inner))
+def _raw(style: EscapeStyle, is_data: bool, keeps_spaces: bool, text: str) -> str:
+    """Return a text with escapes, also for a space behind another one."""
+    text = style(text.translate(_WRITTEN))
+    text = text.replace("  ", f" {_SPACE}") if keeps_spaces else text
+    return text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)

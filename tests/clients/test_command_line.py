@@ -323,10 +323,10 @@ def test_a_pipe_needs_the_name_of_the_format(server: ServerProcess) -> None:
     assert both.stderr == b"note: 2 texts were cut off: 2 length.\n"
     cells = dragoman_here(*options, "tsv", "--column", "1", "--column", "3", stdin=b"Hello\tkeys\twindow").stdout
     assert [cell in (b"Hello", b"keys", b"window") for cell in cells.split(b"\t")] == [False, True, False]
-    source = b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
-    kept = dragoman_here(*options, "po", stdin=source)
+    source = b'<TS><message numerus="yes"><source>a</source><translation/></message></TS>'
+    kept = dragoman_here(*options, "ts", stdin=source)
     assert (kept.returncode, kept.stdout) == (0, source)
-    assert kept.stderr == b"note: entries with more than two plural forms were left as they are: 1.\n"
+    assert kept.stderr == b"note: messages of unusual forms or lengths were left as they are: 1.\n"
 
 
 def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Path) -> None:

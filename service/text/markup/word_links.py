@@ -18,8 +18,9 @@ _PUNCTUATION = (
     r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
 _LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
+_ARGUMENT = r"%(?:\d{1,2}\$)?l{0,2}[@a-zA-Z](?![a-zA-Z])"  # of a program's string, which may touch another one
 _WORD = re.compile(
-    rf"(?P<word>{_LETTERS}++(?:(?!}}{{)[!-%'-*,-.:;?@\[-`{{}}~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
+    rf"(?P<word>{_ARGUMENT}|{_LETTERS}++(?:(?!}}{{|{_ARGUMENT})[!-%'-*,-.:;?@\[-`{{}}~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
     rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # in scripts without spaces, each letter is a word
 )
 

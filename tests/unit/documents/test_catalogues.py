@@ -92,7 +92,7 @@ def test_what_becomes_of_a_catalogue(name: str, before: str, after: str) -> None
     [
         ('language="de_AT"', "de", 'language="de_AT"'),
         ('language="en"', "pt-BR", 'language="pt_BR"'),
-        ('sourcelanguage="en"', "de", 'language="de" sourcelanguage="en"'),
+        ('sourcelanguage="en"', "de", 'sourcelanguage="en" language="de"'),
     ],
 )
 def test_the_language_of_qts_messages_is_the_targets(found: str, target: str, written: str) -> None:
@@ -112,9 +112,9 @@ def test_finished_messages_of_qt_are_translated_again_if_that_is_asked_for() -> 
     [
         (
             "a.ts",
-            f"<TS>{message('%n a', FORMS, NUMERUS).replace('</tr', '<numerusform/></tr')}</TS>",
+            f"<TS>{message('%n a', NEW, NUMERUS)}</TS>",
             "pl",
-            "forms were left as they are: 1.",
+            "messages of unusual forms or lengths were left as they are: 1.",
         ),
         (
             "a.xcstrings",

@@ -64,6 +64,8 @@ OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_ma
             for sign in ("a-", "a/", "yy", "'", "[", "[]", "\\d", "(1", "*", "AB_", "^", "text/", "A", "- ")
         ),
         ("a.json", json.dumps({"icon": "a " * 50_000, "a." * 50_000: "&" * 100_000, "b": "&a " * 30_000})),
+        *((name, '{"cells": [], "a": ' + "1" * 100_000 + "}") for name in ("a.json", "a.ipynb", "a.xcstrings")),
+        ("a.ts", "<TS><message numerus='yes'><source>a b</source><translation>" + "<numerusform/>" * 99_000),
         ("a.strings", "/*" * 15_000),
         ("a.strings", '"' + '\\"' * 15_000),
         ("a.xml", "<resources><string>a" + "&lt;b " * 15_000 + "</string></resources>"),

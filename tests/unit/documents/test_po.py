@@ -16,13 +16,6 @@ def test_entries_are_translated_again_if_that_is_asked_for_and_into_the_same_wor
     assert document.written(["window"]) == b'msgid "window"\nmsgstr "window"\n'
 
 
-def test_more_than_two_plural_forms_are_not_guessed() -> None:
-    source = b'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
-    document = open_document("t.po", source)
-    assert (document.texts, translated(document)) == ([], source)
-    assert list(document.notes) == ["entries with more than two plural forms were left as they are: 1."]
-
-
 @pytest.mark.parametrize(
     ("source", "told"),
     [

@@ -31,7 +31,7 @@ def string(text: str) -> ProgramString:
 def test_a_text_that_is_not_changed_comes_back_as_it_is(text: str) -> None:
     read = string(text)
     assert read.written(read.inline.text) == text
-    assert read.is_ordered(read.inline.text)
+    assert read.doubt(read.inline.text, None) is None
 
 
 @given(TEXTS, st.randoms(use_true_random=False))

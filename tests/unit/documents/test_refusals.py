@@ -1,6 +1,5 @@
 """Text files that are refused: broken and hostile ones, each with an error that names its line."""
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -21,25 +20,21 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         '"a"\n': "1: expected msgid, msgstr and the like before '\"a\"'",
         'msgid "a"\nmsgid "b"\n': "2: the entry has a second msgid",
         'msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n': r"3: expected msgstr\[0\], not msgstr\[1\]",
+        'msgid "a"\nmsgid_plural "b"\n' + "".join(f'msgstr[{n}] ""\n' for n in range(7)): "9: .* at most 6 forms",
         'msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n': "2: its charset is EUC-TW",
     },
     "a.json": {
-        "": "1: it is not JSON: a value is expected",
-        "{": "1: it is not JSON: a key or } is expected",
-        '{"a" "b"}': "1: it is not JSON: a colon is expected",
-        '{"a": }': "1: it is not JSON: a value is expected",
-        '["a",]': "1: it is not JSON: a value is expected",
-        '["a" "b"]': "1: it is not JSON: a comma or the end is expected",
-        '{"a": "b"]': "1: it is not JSON: a comma or the end is expected",
-        "[] []": "1: it is not JSON: the end of the file is expected",
-        '["a\nb"]': "1: it is not JSON: a value or ] is expected",
-        "[01]": "1: it is not JSON: a value or ] is expected",
-        '// c\n"a"': "1: it is not JSON: a value is expected",
-        "[" * 201: f"1: {TOO_DEEP}",
+        "": "1: it is not JSON: Expecting value",
+        '{"a" "b"}': "1: it is not JSON: Expecting ':' delimiter",
+        '{"a": "b"\n]': "2: it is not JSON: Expecting ',' delimiter",
+        "[] []": "1: it is not JSON: Extra data",
+        '["a\nb"]': "1: it is not JSON: Invalid control character at",
+        '// c\n"a"': "1: it is not JSON: Expecting value",
+        "[" * 201 + "]" * 201: f"1: {TOO_DEEP}",
+        "[" * 100_000: f"1: {TOO_DEEP}",
     },
     "a.ipynb": {
         '{"cells": [\n}': "2: it is not JSON: Expecting value",
-        "[" * 100_000: f"1: {TOO_DEEP}",
         '{"worksheets": []}': "1: it is no notebook of version 4",
     },
     "a.yml": {
@@ -69,7 +64,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         '<?xml version="1.0" encoding="utf-7"?><xliff version="1.2"/>': "1: its encoding is utf-7",
     },
     "a.xml": {
-        "<a/>": r"1.*: the root is <a>; Android's strings are in <resources>\.$",
+        "<a/>": r"1.*: the root is <a>; expected <resources>\.$",
         "<resources>": r"1.*: it is not well-formed XML: no element found\.$",
     },
     "a.tmx": {
@@ -77,17 +72,17 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "<tmx><header srclang='en'/>\n<tu><tuv lang='fr'/></tu></tmx>": r"2: it has no segments in 'en'\.$",
     },
     "a.ttml": {"<a/>": r"1.*: the root is <a>; timed text is in <tt>\.$"},
-    "a.resx": {"<a/>": r"1.*: the root is <a>; \.NET's resources are in <root>\.$"},
+    "a.resx": {"<a/>": r"1.*: the root is <a>; expected <root>\.$"},
     "a.ts": {
-        "<a/>": r"1.*: the root is <a>; Qt's messages are in <TS>\.$",
+        "<a/>": r"1.*: the root is <a>; expected <TS>\.$",
         "const a = 1;": r"1.*: it is not well-formed XML: ",
         '<TS language="fr"><message><source>a</source><translation>b</translation></message></TS>': (
             r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove these"
         ),
     },
-    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; property lists in XML are in <plist>\.$"},
+    "a.stringsdict": {"<a/>": r"1.*: the root is <a>; expected <plist>\.$"},
     "a.xcstrings": {
-        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: a key is expected",
+        '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: Expecting property name enclosed in double quotes",
         '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
     },
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
@@ -117,9 +112,3 @@ def test_what_is_broken_gets_an_error_with_its_line(name: str, source: str) -> N
     options = DocumentOptions(columns=("text",) * (name == "a.csv"), target="de")
     with pytest.raises(DocumentError, match=f"^line {REFUSED[name][source]}"):
         open_document(name, source.encode(), options)
-
-
-@pytest.mark.parametrize("source", [source for source, found in REFUSED["a.json"].items() if TOO_DEEP not in found])
-def test_what_is_no_json_here_is_none_elsewhere(source: str) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(source)

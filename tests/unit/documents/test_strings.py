@@ -15,7 +15,7 @@ from tests.unit.documents.pseudo import texts, translated
         ('{"a": {"message": "x", "description": "y", "placeholders": {"p": {"content": "$1"}}}}', ["x"]),  # Chrome
         ('{"a": {"defaultMessage": "x", "description": "y"}, "b": {"defaultMessage": "z"}}', ["x", "z"]),  # FormatJS
         ('{"a": {"string": "x", "context": "y", "developer_comment": "z"}}', ["x"]),  # Transifex
-        ('{"a": {"description": "y", "one": "x", "other": "z"}}', ["x", "z"]),  # go-i18n
+        ('{"a": {"description": "y", "one": "x", "other": "z"}, "b": "w"}', ["x", "z", "w"]),  # go-i18n
         ('{"a": {"message": "x", "title": "y"}}', ["x", "y"]),  # a key of another program
         ('{"a": {"message": "x"}, "b": "y"}', ["x", "y"]),
         ('{"@@locale": "en", "a": "x", "@a": {"description": "y", "placeholders": {"z": {"example": "w"}}}}', ["x"]),

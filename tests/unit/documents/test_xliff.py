@@ -90,8 +90,10 @@ def test_what_stays_and_what_separates_in_a_source(source: str, told: str | None
 
 
 def test_white_space_that_is_to_be_kept_is() -> None:
-    document = open_document("a.xlf", unit("one\n two").replace(b"<trans-unit", b'<trans-unit xml:space="preserve"'))
+    source = unit("one\r\n two").replace(b"<trans-unit", b'<trans-unit xml:space="preserve"')
+    document = open_document("a.xlf", source)
     assert texts(document) == ["one\n two"]
+    assert b">ONE\r\n TWO</target>" in translated(document)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ _ENTRIES = (
     }
     | same(
         'msgid "done"\nmsgstr "fertig"\n',
-        'msgid "c"\nmsgid_plural "d"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n',
         '#~ msgid "old"\n#~ msgstr "alt"\n',
         'msgid "12"\nmsgstr ""\n',
     )
@@ -32,6 +31,9 @@ _ENTRIES = (
         '#, fuzzy\n#| msgid "x"\nmsgid "y"\nmsgstr "alt"\n': '#, fuzzy\n#| msgid "x"\nmsgid "y"\nmsgstr "Y"\n',
         '#, c-format\nmsgid "%d a"\nmsgid_plural "%d b"\nmsgstr[0] ""\nmsgstr[1] ""\n': (
             '#, c-format\nmsgid "%d a"\nmsgid_plural "%d b"\nmsgstr[0] "%d A"\nmsgstr[1] "%d B"\n'
+        ),
+        'msgid "c"\nmsgid_plural "d"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n': (
+            '#, fuzzy\nmsgid "c"\nmsgid_plural "d"\nmsgstr[0] "C"\nmsgstr[1] "D"\nmsgstr[2] "D"\n'
         ),
     }
 )
@@ -88,8 +90,8 @@ XLIFF_1 = Format(
         "<trans-unit><source>12</source></trans-unit><group><note>a note</note></group>",
     )
     | {
-        '<trans-unit><source>a</source><target state="new" o="v">x</target></trans-unit>': (
-            f'<trans-unit><source>a</source><target o="v" {_STATE}>A</target></trans-unit>'
+        "<trans-unit><source>a</source><target o='v' state=\"new\">x</target></trans-unit>": (
+            f"<trans-unit><source>a</source><target o='v' {_STATE}>A</target></trans-unit>"
         ),
         f"<trans-unit><source>a</source><target/>{_ALTERNATIVE}</trans-unit>": (
             f"<trans-unit><source>a</source><target {_STATE}>A</target>{_ALTERNATIVE}</trans-unit>"
@@ -185,9 +187,9 @@ TMX = Format(
 _FORM = "<numerusform>{}</numerusform>"
 QT = Format(
     lambda body, language: (
-        '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n<TS'
+        '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n<TS version="2.1" sourcelanguage="en"'
         + ' language="de"' * (language == "de")
-        + f' version="2.1" sourcelanguage="en">\n<context>\n<name>Main</name>\n{body}\n</context>\n</TS>\n'
+        + f">\n<context>\n<name>Main</name>\n{body}\n</context>\n</TS>\n"
     ).encode(),
     _units(
         '<message>\n<location filename="a.cpp" line="2"/>\n<source>{}</source>\n<comment>c</comment>\n'
@@ -205,7 +207,6 @@ QT = Format(
         '<message><source>old</source><translation type="vanished">alt</translation></message>',
         '<message><source>older</source><translation type="obsolete"/></message>',
         '<message><source>%1 %</source><translation type="unfinished"/></message>',
-        f'<message numerus="yes"><source>%n c</source><translation>{_FORM * 3}</translation></message>'.format(*"   "),
     )
     | {
         '<message><source>a</source><translation type="unfinished"/></message>': (
@@ -222,6 +223,12 @@ QT = Format(
         f'<message numerus="yes"><source>%n box(es)</source><translation>{_FORM.format("")}</translation></message>': (
             '<message numerus="yes"><source>%n box(es)</source>'
             f"<translation>{_FORM.format('%n BOXES')}</translation></message>"
+        ),
+        f'<message numerus="yes"><source>%n owl(s)</source><translation>{_FORM * 3}</translation></message>'.format(
+            *"   "
+        ): (
+            '<message numerus="yes"><source>%n owl(s)</source><translation type="unfinished">'
+            f"{_FORM.format('%n OWL')}{_FORM.format('%n OWLS') * 2}</translation></message>"
         ),
     },
     of_ts,

@@ -194,10 +194,9 @@ def of_po(data: bytes) -> Any:
         raise ValueError from error
     return [
         (
-            *(each.msgid, each.msgid_plural, each.msgctxt, each.comment, each.tcomment, each.flags, each.occurrences),
-            *(each.previous_msgid, each.obsolete),
+            *(each.msgid, each.msgid_plural, each.msgctxt, each.comment, each.tcomment, each.occurrences),
+            *(each.previous_msgid, each.obsolete, set(each.flags).difference(["fuzzy"] * bool(each.msgid_plural))),
             told_by_program(each.msgid if each.fuzzy or not each.msgstr else each.msgstr),
-            [told(text) for _, text in sorted(each.msgstr_plural.items())] if len(each.msgstr_plural) > 2 else [],
         )
         for each in entries
         if each.msgid
