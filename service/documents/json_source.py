@@ -56,7 +56,7 @@ _BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_
 
 
 class String(NamedTuple):
-    """A value: its position, with quotes, the keys that lead to it, and how deep it is."""
+    """A value: its position, with quotes, the keys that lead to it, how deep it is, and where its object starts."""
 
     start: int
     end: int
@@ -64,6 +64,7 @@ class String(NamedTuple):
     path: tuple[str, ...]
     depth: int
     is_left: bool
+    owner: int
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class _Open:
     path: tuple[str, ...]
     names: tuple[str, ...]
     is_left: bool
-    start: int = 0
+    start: int = 0  # of the object, or of the one that the array is in
 
 
 @dataclass(slots=True)
@@ -115,12 +116,14 @@ class Reader:
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
                 if kind == "string":
                     value = json.loads(match["string"])
-                    yield String(start, position, value, inner.names, len(path), inner.is_left)
+                    yield String(start, position, value, inner.names, len(path), inner.is_left, inner.start)
                 elif kind == "open":
                     if len(path) == MAX_DEPTH:
                         raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", self.lines.place(start))
-                    path.append(_Open(match["open"] == "{", inner.names, inner.names, inner.is_left, start))
-                    expected = _Expected.KEY_OR_END if path[-1].is_object else _Expected.VALUE_OR_END
+                    is_object = match["open"] == "{"
+                    owner = start if is_object else inner.start
+                    path.append(_Open(is_object, inner.names, inner.names, inner.is_left, owner))
+                    expected = _Expected.KEY_OR_END if is_object else _Expected.VALUE_OR_END
             else:
                 raise self._error(start, expected)
         if expected is not _Expected.END or self.source[position:].strip(" \t\n\r"):

@@ -7,20 +7,11 @@ and templates stay as they are, and so does front matter, but for the keys that 
 read as HTML.
 """
 
-from typing import NamedTuple
-
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.markdown.anchors import Outline, dead_links, relinked
 from service.documents.markdown.front_matter import front_matter
 from service.documents.markdown.reading import Reader
-
-
-class Part(NamedTuple):
-    """A part of a document, such as a cell of a notebook."""
-
-    document: Document
-    outline: Outline
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -31,13 +22,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 def read_mdx(data: bytes, options: DocumentOptions) -> Document:
     """Read MDX (https://mdxjs.com), where all that is in braces is JavaScript; else see `read`."""
     return _read(data, options, is_mdx=True)
-
-
-def part(source: str) -> Part:
-    """Read Markdown without front matter."""
-    reader = Reader(source, 0, is_mdx=False)
-    slots = reader.slots()
-    return Part(Spliced(source, slots, notes=[*reader.notes]), reader.outline)
 
 
 def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:

@@ -38,7 +38,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "[" * 201: f"1: {TOO_DEEP}",
     },
     "a.ipynb": {
-        '{"cells": [\n}': "2: it is not JSON: Expecting value",
+        '{"cells": [\n}': "2: it is not JSON: a value or ] is expected",
         "[" * 100_000: f"1: {TOO_DEEP}",
         '{"worksheets": []}': "1: it is no notebook of version 4",
     },
