@@ -17,6 +17,7 @@ from service.documents.encodings import decoded
 from service.documents.inline import InlineText
 from service.documents.lines import Line, lines
 from service.documents.rst_text import named, pieces, references, targets, written
+from service.documents.tables import read_records
 
 _ADORNMENT = re.compile(r"([!-/:-@[-`{-~])\1*\Z")
 _TABLE = re.compile(r"\+-[-+]*-\+\Z|=+(?: +=+)+\Z")
@@ -35,6 +36,9 @@ _NOTE = re.compile(r"\.\.[ \t]+\[[^\[\]]{1,60}\](?:[ \t]+|\Z)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)")
 _TARGET = re.compile(r"\.\.[ \t]+_(`[^`]+`|(?:[^:\\]|\\.|:(?! |\Z))+):")
 _KEPT = re.compile(r"\.\.(?:\s|\Z)|__[ \t]|>>>[ ]")
+_BLOCK = re.compile("|".join(each.pattern for each in (_KEPT, _ITEM, _VERSE)))
+_WITH_BLOCKS = (Directive.PROSE, Directive.TITLED, Directive.VERSION)
+_DIALECT = frozenset({"delim", "quote", "escape"})  # options of a `csv-table` that is not written as others are
 
 _MAX_COLUMN = 400  # of blocks in blocks on one line
 
@@ -54,8 +58,11 @@ class _Reader:
         self._num_tables = self._num_left = 0
 
     def slots(self) -> Iterator[Slot]:
-        line = 0
-        while line < len(self._lines) - 3:
+        return self._blocks(0, len(self._lines) - 3)
+
+    def _blocks(self, line: int, end: int, terms: int = -1) -> Iterator[Slot]:
+        """Yield the texts of some lines; those in the column `terms` are kept."""
+        while line < end:
             text = self._lines[line].text
             start = len(text) - len(text.lstrip())
             if start == len(text):
@@ -67,6 +74,8 @@ class _Reader:
                 line = self._after(line, literal)
             elif indent == literal and _ADORNMENT.match(text[start]):  # each line has this sign
                 line = self._last(line, indent, f"(?!{re.escape(text[start])})") + 1
+            elif indent == terms and not _KEPT.match(text, start):
+                line += 1
             else:
                 line = yield from self._block(line, start)
 
@@ -125,7 +134,7 @@ class _Reader:
             if _NO_TEXT.fullmatch(match.groupdict().get("name", "")):
                 return self._after(line, indent)
             rest = text[match.end() :]
-            if any(each.match(rest) for each in (_KEPT, _ITEM, _VERSE)):
+            if _BLOCK.match(rest):
                 return (yield from self._block(line, start + match.end()))
             if rest:
                 return (yield from self._paragraph(line, start + match.end(), indent))
@@ -151,18 +160,50 @@ class _Reader:
             begin += len((match["text"] or "").split(" ")[0]) + 1
         if kind is Directive.PROSE:
             following = self._last(line, None, _FIELD.pattern, indent) + 1
-        elif kind in (Directive.TITLED, Directive.VERSION) and match["text"] and begin < match.end():
+        elif kind in (Directive.TITLED, Directive.VERSION, Directive.CELLS) and match["text"] and begin < match.end():
             following = yield from self._paragraph(line, start + begin, indent)
+        names: set[str] = set()
         while (option := _FIELD.match(self._lines[following].text.strip())) and self._indent(following) > indent:
             text = self._lines[following].text
+            begin = len(text) - len(text.lstrip()) + option.end()
+            names.add(option["name"])
             if option["name"] in TEXT_OPTIONS and option.end() < len(text.strip()):
-                begin = len(text) - len(text.lstrip()) + option.end()
                 following = yield from self._paragraph(following, begin, self._indent(following))
-            else:
-                following = self._last(following, None, "(?!)", self._indent(following)) + 1
-        if kind is Directive.UNKNOWN:
+                continue
+            last = self._last(following, None, "(?!)", self._indent(following))
+            if kind is Directive.CELLS and option["name"] == "header":
+                yield from self._cells(following, last, begin)
+            following = last + 1
+        end = self._after(line, indent)
+        if kind is Directive.GLOSSARY:
+            yield from self._blocks(following, end, self._next_indent(following - 1))
+        elif kind is Directive.CELLS and names.isdisjoint(_DIALECT):
+            yield from self._cells(following, end - 1)
+        elif kind is Directive.CELLS:
+            self._num_tables += 1
+        elif kind is Directive.UNKNOWN:
             self._unknown.append(match["name"])
-        return self._after(line, indent) if kind in (Directive.KEPT, Directive.UNKNOWN) else following
+        return following if kind in _WITH_BLOCKS else end
+
+    def _cells(self, first: int, last: int, begin: int = 0) -> Iterator[Slot]:
+        """Yield the cells of comma-separated values; all are kept if a record may have several lines."""
+        every = self._lines[first : last + 1]
+        if any(line.text.count('"') % 2 for line in every):
+            self._num_tables += 1
+            return
+        for line in every:
+            start = begin or len(line.text) - len(line.text.lstrip())
+            begin = 0
+            cells = (cell for record in read_records(line.text, start, ",", is_strict=False) for cell in record.cells)
+            for cell in cells:
+                text = cell.text(line.text).strip()
+                inline = self._inline(text)
+                if _BLOCK.match(text):
+                    self._num_left += inline.has_words
+                elif inline.has_words:
+                    place = inline.document_text(f"line {line.number}")
+                    found = line.start + line.text.index(line.text[cell.start : cell.end].strip(), cell.start)
+                    yield Slot(found, line.start + cell.end, place, functools.partial(_cell_written, inline))
 
     def _title(self, line: int, overline: str) -> Iterator[Slot]:
         """Yield the text of a section's title, with the lines above and below it, which are as long as it."""
@@ -282,6 +323,11 @@ def _with_ending(inline: InlineText, ending: str, between: str, translation: str
     if ending == "::":
         return text.rstrip(": \u00a0") + ending
     return f"{text[:-1]}\\:" if text.endswith("::") else text + ending
+
+
+def _cell_written(inline: InlineText, translation: str) -> str:
+    text = written(inline, translation).replace('"', '""')
+    return f'"{text}"'
 
 
 def _width(text: str) -> int:

@@ -33,10 +33,10 @@ def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:
 
 def _read(data: bytes, options: DocumentOptions, *, is_mdx: bool) -> Document:
     source, encode = decoded(data)
-    begin, slots = front_matter(source, options.front_matter)
+    begin, slots, notes = front_matter(source, options.front_matter)
     reader = Reader(source, begin, is_mdx=is_mdx)
     slots += reader.slots()
-    notes = [*reader.notes, *dead_links([reader.outline], [source])]
+    notes += [*reader.notes, *dead_links([reader.outline], [source])]
 
     def outline(text: str) -> Outline:
         return outline_of(text, front_matter(text, ())[0], is_mdx=reader.is_mdx)

@@ -83,7 +83,7 @@ class Reader:
             if token.map is not None and token.type == "html_block":
                 yield from self._html(token)
             elif match := _DIRECTIVE.match(token.info):
-                self._unknown += [match[1]] * (kind_of(match[1]) is Directive.UNKNOWN)
+                self._unknown += [match[1]] * (kind_of(match[1]) is not Directive.KEPT)
             elif token.map is not None and token.type == "inline" and token.content:
                 yield from self._slot(token, is_in_table, before)
             before = token.type if token.markup not in ("=", "-") else "setext"
@@ -127,6 +127,7 @@ class Reader:
             quote=token.meta.get(QUOTE, ""),
             pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
             space="&nbsp;" if "&nbsp;" in token.content else "\u00a0",
+            dollar=r"\$" if r"\$" in token.content else "$",  # to some readers, two of them are always mathematics
             is_line="|" not in self._source[self._starts[first] : start]
             if is_cell
             else before not in ("heading_open", "kept_block"),
