@@ -61,6 +61,10 @@ RST = Format(
         ".. versionadded:: 1.5 A\n\n.. deprecated:: 1\n   B",
         ".. function:: one(l)\n              two(l)\n   :noindex:\n\n   A",
         ".. one:: left\n\n   left",
+        ".. glossary::\n   :l:\n\n   left\n   one : l\n      A\n\n      - B::\n\n          l\n   .. l\n      one\n\nC",
+        '.. csv-table:: A\n   :header: "B", "C"\n   :widths: 1, 2\n\n   "D, ""E""", 5, "F *G* ``l``"\n   - l, "", "H"',
+        ".. csv-table::\n   :delim: ;\n\n   left; one",
+        '.. csv-table::\n\n   "left\n   left", one',
         ".. left\n   left\n\n.. _one: http://l.e\n\n.. |one| replace:: left\n\n__ left",
         ".. [1] A\n.. [#l] B",
         "+---+---+\n| l | e |\n+---+---+",
@@ -68,6 +72,7 @@ RST = Format(
         ">>> left\nleft",
         "* A\n\n    B\n\n    -- C",
         "A `B <one>`__ :ref:`C <one>` :ref:`one` :doc:`D\n</one>` :py:mod:`one`".replace("\n", " "),
+        "A :one:`left`` B",
         "----",
     )
     | {
