@@ -21,9 +21,9 @@ class Directive(enum.Enum):
     VERSION = re.compile("version-?(?:added|changed|removed|deprecated)|deprecated")  # a number, and text
     KEPT = re.compile(
         """code|code-block|code-cell|sourcecode|literalinclude|parsed-literal|prompt|highlight|include|math|toctree|raw
-        |contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title|graph
+        |replace|unicode|date|contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title
         |(?:js:|py:)?module|(?:py:)?currentmodule|tabularcolumns|productionlist|doctest|test(?:code|output|setup|cleanup)
-        |graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
+        |graph|graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
         |namespace|todolist|inheritance-diagram|(?:section|code|module)author|button-link|button-ref
         |jupyter-execute|click:(?:example|run)|code-tab|r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|js""",
         re.VERBOSE,

@@ -9,7 +9,7 @@ lines of a title are as long as it. What is not read exactly stays: tables, and 
 import functools
 import re
 import unicodedata
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from service.documents.directives import TEXT_OPTIONS, Directive, kind_of, unknown_directives
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
@@ -33,7 +33,9 @@ _OPTION = re.compile(
 )
 _VERSE = re.compile(r"\|(?:[ \t]+|\Z)")
 _NOTE = re.compile(r"\.\.[ \t]+\[[^\[\]]{1,60}\](?:[ \t]+|\Z)")
-_DIRECTIVE = re.compile(r"\.\.[ \t]+(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)")
+_DIRECTIVE = re.compile(
+    r"\.\.[ \t]+(?:\|[^|]{1,200}\|[ \t]+)?(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)"
+)
 _TARGET = re.compile(r"\.\.[ \t]+_(`[^`]+`|(?:[^:\\]|\\.|:(?! |\Z))+):")
 _KEPT = re.compile(r"\.\.(?:\s|\Z)|__[ \t]|>>>[ ]")
 _BLOCK = re.compile("|".join(each.pattern for each in (_KEPT, _ITEM, _VERSE)))
@@ -50,8 +52,7 @@ class _Reader:
         self._lines = [*lines(source), *[Line(0, "", len(source), "")] * 3]
         self._literal = -1  # the indentation of the paragraph that a literal block follows
         self._source = source
-        self._links: list[tuple[str, str]] = []
-        self._titles: list[tuple[str, int, str]] = []
+        self._names: list[tuple[str, int, str, str]] = []  # of titles and links: where targets of these may be written
         self._targets: set[str] = set()
         self._references = references(source)
         self._unknown: list[str] = []
@@ -91,16 +92,10 @@ class _Reader:
     @property
     def edits(self) -> Iterator[Edit]:
         """Yield the names that sections and links keep, as something refers to them."""
-        for title, start, ending in self._titles:
-            yield from self._kept_name(title, start, f"{ending}{ending}", "")
-        for name, address in self._links:
-            yield from self._kept_name(name, len(self._source), "\n", f" {address}")
-
-    def _kept_name(self, name: str, place: int, ending: str, address: str) -> Iterator[Edit]:
-        if named(name) in self._references - self._targets:
-            self._targets.add(named(name))
-            before = "\n\n" if address else ""
-            yield Edit(place, place, f"{before}.. _{name.replace(':', chr(92) + ':')}:{address}{ending}")
+        for name, place, before, after in self._names:
+            if named(name) in self._references - self._targets:
+                self._targets.add(named(name))
+                yield Edit(place, place, f"{before}.. _{name.replace(':', chr(92) + ':')}:{after}")
 
     def _block(self, line: int, start: int) -> Generator[Slot, None, int]:
         """Yield the texts of the block that begins in a line; return the line after what is read of it."""
@@ -200,10 +195,10 @@ class _Reader:
                 inline = self._inline(text)
                 if _BLOCK.match(text):
                     self._num_left += inline.has_words
-                elif inline.has_words:
-                    place = inline.document_text(f"line {line.number}")
-                    found = line.start + line.text.index(line.text[cell.start : cell.end].strip(), cell.start)
-                    yield Slot(found, line.start + cell.end, place, functools.partial(_cell_written, inline))
+                    continue
+                found = line.start + line.text.index(line.text[cell.start : cell.end].strip(), cell.start)
+                write = functools.partial(_cell_written, inline)
+                yield from _slots(inline, line.number, found, line.start + cell.end, write)
 
     def _title(self, line: int, overline: str) -> Iterator[Slot]:
         """Yield the text of a section's title, with the lines above and below it, which are as long as it."""
@@ -222,9 +217,8 @@ class _Reader:
             return title.ending.join([under.text[0] * size, *lines_] if overline else lines_)
 
         name = "".join(piece.text for piece in pieces(text))
-        self._titles.append((name, first.start, title.ending))
-        if inline.has_words:
-            yield Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
+        self._names.append((name, first.start, "", title.ending * 2))
+        yield from _slots(inline, title.number, first.start, under.start + length, write)
 
     def _paragraph(self, line: int, start: int, marker: int = -1) -> Generator[Slot, None, int]:
         """Yield the text of a paragraph; behind a marker in this column its other lines are just indented more."""
@@ -250,16 +244,16 @@ class _Reader:
             ending = " ::" if text.endswith(" ::") else "::"
             text = text.removesuffix(" ::").removesuffix(":")
         inline = self._inline(text)
-        if inline.has_words:
-            # The first line after the one with the marker says how far all others are indented.
-            is_deeper = marker >= 0 and last > line and self._next_indent(last) > column
-            between = f"{self._lines[line].ending}{' ' * column}" if is_deeper else " "
-            write = functools.partial(_with_ending, inline, ending, between)
-            yield Slot(first, end, inline.document_text(f"line {self._lines[line].number}"), write)
+        # The first line after the one with the marker says how far all others are indented.
+        is_deeper = marker >= 0 and last > line and self._next_indent(last) > column
+        between = f"{self._lines[line].ending}{' ' * column}" if is_deeper else " "
+        write = functools.partial(_with_ending, inline, ending, between)
+        yield from _slots(inline, self._lines[line].number, first, end, write)
         return last + 1
 
     def _inline(self, text: str) -> InlineText:
-        self._links += targets(text)
+        for name, address in targets(text):
+            self._names.append((name, len(self._source), "\n\n", f" {address}\n"))
         return InlineText(pieces(text))
 
     def _column(self, line: int, position: int) -> int:
@@ -297,16 +291,11 @@ class _Reader:
         """Return the line after a table, of `+` and `|`, or one that ends with a line of `=` before an empty one."""
         if sign == "+":
             return self._last(line, None, r"[^+|]") + 1
-        borders = 1
-        while line < len(self._lines) - 3:
+        line += 1
+        while line < len(self._lines) - 3 and (
+            self._lines[line + 1].text.strip() or not _TABLE.fullmatch(self._lines[line].text.strip())
+        ):
             line += 1
-            borders += _TABLE.fullmatch(self._lines[line].text.strip()) is not None
-            if (
-                borders > 1
-                and _TABLE.fullmatch(self._lines[line].text.strip())
-                and not self._lines[line + 1].text.strip()
-            ):
-                break
         return line + 1
 
 
@@ -316,6 +305,11 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     reader = _Reader(source)
     slots = [*reader.slots()]
     return Spliced(source, slots, encode, [*reader.notes], reader.edits)
+
+
+def _slots(inline: InlineText, line: int, start: int, end: int, write: Callable[[str], str]) -> Iterator[Slot]:
+    if inline.has_words:
+        yield Slot(start, end, inline.document_text(f"line {line}"), write)
 
 
 def _with_ending(inline: InlineText, ending: str, between: str, translation: str) -> str:

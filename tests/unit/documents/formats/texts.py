@@ -66,6 +66,7 @@ RST = Format(
         ".. csv-table::\n   :delim: ;\n\n   left; one",
         '.. csv-table::\n\n   "left\n   left", one',
         ".. left\n   left\n\n.. _one: http://l.e\n\n.. |one| replace:: left\n\n__ left",
+        ".. |one| image:: two.png\n   :alt: A B\n   :width: 5",
         ".. [1] A\n.. [#l] B",
         "+---+---+\n| l | e |\n+---+---+",
         "=== ===\nl   e\n=== ===\nf   t\n=== ===",
