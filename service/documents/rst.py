@@ -38,7 +38,7 @@ _DIRECTIVE = re.compile(
 )
 _TARGET = re.compile(r"\.\.[ \t]+_(`[^`]+`|(?:[^:\\]|\\.|:(?! |\Z))+):")
 _KEPT = re.compile(r"\.\.(?:\s|\Z)|__[ \t]|>>>[ ]")
-_BLOCK = re.compile("|".join(each.pattern for each in (_KEPT, _ITEM, _VERSE)))
+_BLOCK = re.compile("|".join(each.pattern for each in (_KEPT, _ITEM, _VERSE, _FIELD, _TABLE)))
 _WITH_BLOCKS = (Directive.PROSE, Directive.TITLED, Directive.VERSION)
 _DIALECT = frozenset({"delim", "quote", "escape"})  # options of a `csv-table` that is not written as others are
 
@@ -108,7 +108,7 @@ class _Reader:
         elif _TABLE.fullmatch(text):
             self._num_tables += 1
             return self._after_table(line, text[0])
-        elif _ADORNMENT.fullmatch(text) and text != "..":
+        elif _ADORNMENT.fullmatch(text) and not _ITEM.match(text) and text != "..":
             if self._lines[line + 2].text.rstrip() == text and following and start == 0:
                 yield from self._title(line + 1, text)
                 return line + 3
@@ -155,7 +155,11 @@ class _Reader:
             begin += len((match["text"] or "").split(" ")[0]) + 1
         if kind is Directive.PROSE:
             following = self._last(line, None, _FIELD.pattern, indent) + 1
-        elif kind in (Directive.TITLED, Directive.VERSION, Directive.CELLS) and match["text"] and begin < match.end():
+        elif (
+            kind in (Directive.TITLED, Directive.VERSION, Directive.CELLS)
+            and begin < match.end("text")
+            and not _FIELD.match(match["text"])
+        ):
             following = yield from self._paragraph(line, start + begin, indent)
         names: set[str] = set()
         while (option := _FIELD.match(self._lines[following].text.strip())) and self._indent(following) > indent:
@@ -244,9 +248,11 @@ class _Reader:
             ending = " ::" if text.endswith(" ::") else "::"
             text = text.removesuffix(" ::").removesuffix(":")
         inline = self._inline(text)
-        # The first line after the one with the marker says how far all others are indented.
-        is_deeper = marker >= 0 and last > line and self._next_indent(last) > column
-        between = f"{self._lines[line].ending}{' ' * column}" if is_deeper else " "
+        # The first line after the one with the marker says how far all others are indented. Numbers are those of a list
+        # only if the next line is indented, or such a number and a text.
+        is_split = marker >= 0 and self._next_indent(last) > column
+        is_split = last > line and (is_split or _ITEM.fullmatch(following.strip()) is not None)
+        between = f"{self._lines[line].ending}{' ' * column}" if is_split else " "
         write = functools.partial(_with_ending, inline, ending, between)
         yield from _slots(inline, self._lines[line].number, first, end, write)
         return last + 1

@@ -68,6 +68,8 @@ RST = Format(
         ".. left\n   left\n\n.. _one: http://l.e\n\n.. |one| replace:: left\n\n__ left",
         ".. |one| image:: two.png\n   :alt: A B\n   :width: 5",
         ".. [1] A\n.. [#l] B",
+        ".. [1] === ===\n       a   b\n       === ===\n\n.. [2] :one: A\n\n.. note:: :one: two\n\n   B",
+        "- \n  A\n- \n  B",
         "+---+---+\n| l | e |\n+---+---+",
         "=== ===\nl   e\n=== ===\nf   t\n=== ===",
         ">>> left\nleft",
@@ -79,6 +81,7 @@ RST = Format(
     | {
         "two\nlines": "TWO LINES",
         "a. one\ntwo": "\\A. ONE TWO",
+        "#. one\n   two\n#.\n   a": "#. ONE\n   TWO\n#.\n   A",
         "a `b c`_ d_": "A `B C <b c_>`__ d_",
         ".. tip:: a\n   b\n\n    c": ".. tip:: A\n   B\n\n    C",
         "``l`` a\n-----": "``l`` A\n-------",
