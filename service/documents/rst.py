@@ -115,7 +115,7 @@ class _Reader:
         elif match := _DIRECTIVE.fullmatch(text):
             return (yield from self._directive(match, line, start))
         elif text.startswith(">>> "):
-            return self._last(line, indent) + 1
+            return self._last(line, None, marker=indent - 1) + 1
         elif _KEPT.match(text) and not _NOTE.match(text):
             if match := _TARGET.match(text):
                 self._targets.add(named(match[1].strip("`")))

@@ -72,10 +72,10 @@ RST = Format(
         "- \n  A\n- \n  B",
         "+---+---+\n| l | e |\n+---+---+",
         "=== ===\nl   e\n=== ===\nf   t\n=== ===",
-        ">>> left\nleft",
+        ">>> left\nleft\n left",
         "* A\n\n    B\n\n    -- C",
         "A `B <one>`__ :ref:`C <one>` :ref:`one` :doc:`D\n</one>` :py:mod:`one`".replace("\n", " "),
-        "A :one:`left`` B",
+        "A :one:`left`` B `one`` C",
         "----",
     )
     | {
