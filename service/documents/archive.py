@@ -31,7 +31,7 @@ _DAMAGED = (
     RuntimeError,
     ValueError,
 )
-_BORDER = "\ud800"  # between files: half of a character, which no file and no translation has
+_BORDER = "\ud800"  # between parts: half of a character, which none of them and no translation has
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 CONTENT_TYPES = "[Content_Types].xml"  # of an Open Packaging archive (ECMA-376, part 2)
 
@@ -111,17 +111,31 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an archive; `encode` makes bytes of its content, by whose positions slots and edits are, in order."""
+    """A part of a document, such as a file of an archive or a cell of a notebook.
+
+    `encode` makes bytes of its content, by whose positions slots and edits are, in order.
+    """
 
     name: str
     source: str
-    encode: Callable[[str], bytes]
+    encode: Callable[[str], bytes] = str.encode
     slots: Iterable[Slot] = ()
     edits: Iterable[Edit] = ()
 
 
 def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) -> Document:
     """Return the parts as one document, in their order; all other files of the archive stay as they are."""
+
+    def write(contents: Iterable[tuple[Part, str]]) -> bytes:
+        return archive.written({part.name: part.encode(content) for part, content in contents})
+
+    return joined(parts, write, notes)
+
+
+def joined(
+    parts: Iterable[Part], write: Callable[[Iterable[tuple[Part, str]]], bytes], notes: Sequence[str] = ()
+) -> Document:
+    """Return the parts as one document, in their order; `write` makes it of them and their translated contents."""
     every: list[Part] = []
     slots: list[Slot] = []
     edits: list[Edit] = []
@@ -133,8 +147,7 @@ def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) 
         start += len(part.source) + len(_BORDER)
 
     def encode(text: str) -> bytes:
-        contents = zip(every, text.split(_BORDER) if every else (), strict=True)
-        return archive.written({part.name: part.encode(content) for part, content in contents})
+        return write(zip(every, text.split(_BORDER) if every else (), strict=True))
 
     return Spliced(_BORDER.join(part.source for part in every), slots, encode, notes, edits)
 

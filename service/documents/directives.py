@@ -21,27 +21,29 @@ class Directive(enum.Enum):
     VERSION = re.compile("version-?(?:added|changed|removed|deprecated)|deprecated")  # a number, and text
     KEPT = re.compile(
         """code|code-block|code-cell|sourcecode|literalinclude|parsed-literal|prompt|highlight|include|math|toctree|raw
-        |contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title|graph
+        |replace|unicode|date|contents|tableofcontents|sectnum|image|index|meta|role|default-role|default-domain|target-notes|title
         |(?:js:|py:)?module|(?:py:)?currentmodule|tabularcolumns|productionlist|doctest|test(?:code|output|setup|cleanup)
-        |graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
+        |graph|graphviz|digraph|mermaid|uml|plantuml|plot|ipython|bibliography|autosummary|auto[a-z]+|click|argparse|program
         |namespace|todolist|inheritance-diagram|(?:section|code|module)author|button-link|button-ref
-        |r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|js""",
+        |jupyter-execute|click:(?:example|run)|code-tab|r|python|julia|bash|sh|sql|ojs|dot|stan|rcpp|js""",
         re.VERBOSE,
     )
     TITLED = re.compile(  # the argument and the body are text
         """attention|caution|danger|error|hint|important|note|tip|warning|admonition|seealso|todo|topic|sidebar|rubric
         |centered|epigraph|highlights|pull-quote|table|list-table|dropdown|toggle|card|grid-item-card|tab-item|tab
-        |details|aside|margin|(?:prf:)?(?:axiom|corollary|definition|example|exercise|lemma|proof|proposition|remark
+        |group-tab|details|aside|margin|(?:prf:)?(?:axiom|corollary|definition|example|exercise|lemma|proof|proposition|remark
         |solution|theorem)""",
         re.VERBOSE,
     )
     PROSE = re.compile(  # only the body is text: of figures, containers, and objects, whose arguments are code
         r"""figure|figure-md|container|compound|only|ifconfig|hlist|grid|grid-item|tab-set|tabs|card-carousel|div|class
         |rst-class|cssclass|header|footer|function|(?:class|static)?method|attribute|property|data|exception|describe
-        |decorator(?:method)?|object|option|program-option|cmdoption|envvar|confval
+        |decorator(?:method)?|object|option|program-option|cmdoption|envvar|confval|setting|signal|event
         |(?:py|c|cpp|js|rst|std|php|rb):[\w:-]+""",
         re.VERBOSE,
     )
+    GLOSSARY = re.compile("glossary")  # definitions are text, terms are what the role `term` refers to
+    CELLS = re.compile("csv-table")  # so are its title, and the cells of its option `header`
     UNKNOWN = re.compile(".*", re.DOTALL)
 
 

@@ -165,6 +165,16 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
+def changed(source: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Return a source with other text in some stretches, from a start to before an end, in order."""
+    output: list[str] = []
+    done = 0
+    for start, end, text in changes:
+        output += (source[done:start], text)
+        done = end
+    return "".join((*output, source[done:]))
+
+
 class Spliced:
     """A source whose slots are replaced."""
 
@@ -214,10 +224,4 @@ class Spliced:
             edits.update(dict.fromkeys(self._edits))
             changes += ((edit.start, edit.end, edit.text) for edit in edits)
             changes.sort(key=lambda change: change[:2])
-        output: list[str] = []
-        done = 0
-        for start, end, text in changes:
-            output += (self._source[done:start], text)
-            done = end
-        output.append(self._source[done:])
-        return self._encode("".join(output))
+        return self._encode(changed(self._source, changes))

@@ -37,7 +37,7 @@ _SHAPES: Mapping[str, tuple[Collection[str], Collection[str]]] = MappingProxyTyp
 
 
 class String(NamedTuple):
-    """A value: its position, with quotes, the keys that lead to it, and how deep it is."""
+    """A value: its position, with quotes, the keys that lead to it, how deep it is, and where its object starts."""
 
     start: int
     end: int
@@ -45,6 +45,7 @@ class String(NamedTuple):
     path: tuple[str, ...]
     depth: int
     is_left: bool
+    owner: int
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class _Open:
     path: tuple[str, ...]
     names: tuple[str, ...]
     is_left: bool
-    start: int
+    start: int  # of the object, or of the one that the array is in
     has_key_next: bool
 
 
@@ -98,11 +99,12 @@ class Reader:
                 if len(path) == 1 and sign[0] != '"':
                     self.entries["".join(inner.names)] = set() if sign == "{" else None
                 if sign[0] == '"':
-                    yield String(start, end, json.loads(sign), inner.names, len(path), inner.is_left)
+                    yield String(start, end, json.loads(sign), inner.names, len(path), inner.is_left, inner.start)
                 elif sign in "{[":
                     if len(path) == MAX_DEPTH:
                         raise DocumentError(f"it is nested more than {MAX_DEPTH} deep.", self.lines.place(start))
-                    path.append(_Open(sign == "{", inner.names, inner.names, inner.is_left, start, sign == "{"))
+                    owner = start if sign == "{" else inner.start
+                    path.append(_Open(sign == "{", inner.names, inner.names, inner.is_left, owner, sign == "{"))
 
     def _name(self, path: list[_Open], key: str) -> None:
         inner = path[-1]

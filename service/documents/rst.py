@@ -9,7 +9,7 @@ lines of a title are as long as it. What is not read exactly stays: tables, and 
 import functools
 import re
 import unicodedata
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from service.documents.directives import TEXT_OPTIONS, Directive, kind_of, unknown_directives
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
@@ -17,6 +17,7 @@ from service.documents.encodings import decoded
 from service.documents.inline import InlineText
 from service.documents.lines import Line, lines
 from service.documents.rst_text import named, pieces, references, targets, written
+from service.documents.tables import read_records
 
 _ADORNMENT = re.compile(r"([!-/:-@[-`{-~])\1*\Z")
 _TABLE = re.compile(r"\+-[-+]*-\+\Z|=+(?: +=+)+\Z")
@@ -32,9 +33,14 @@ _OPTION = re.compile(
 )
 _VERSE = re.compile(r"\|(?:[ \t]+|\Z)")
 _NOTE = re.compile(r"\.\.[ \t]+\[[^\[\]]{1,60}\](?:[ \t]+|\Z)")
-_DIRECTIVE = re.compile(r"\.\.[ \t]+(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)")
+_DIRECTIVE = re.compile(
+    r"\.\.[ \t]+(?:\|[^|]{1,200}\|[ \t]+)?(?P<name>[A-Za-z0-9][\w:.+-]{0,60}?)[ \t]?::(?:[ \t]+(?P<text>.*)|\Z)"
+)
 _TARGET = re.compile(r"\.\.[ \t]+_(`[^`]+`|(?:[^:\\]|\\.|:(?! |\Z))+):")
 _KEPT = re.compile(r"\.\.(?:\s|\Z)|__[ \t]|>>>[ ]")
+_BLOCK = re.compile("|".join(each.pattern for each in (_KEPT, _ITEM, _VERSE, _FIELD, _TABLE)))
+_WITH_BLOCKS = (Directive.PROSE, Directive.TITLED, Directive.VERSION)
+_DIALECT = frozenset({"delim", "quote", "escape"})  # options of a `csv-table` that is not written as others are
 
 _MAX_COLUMN = 400  # of blocks in blocks on one line
 
@@ -46,16 +52,18 @@ class _Reader:
         self._lines = [*lines(source), *[Line(0, "", len(source), "")] * 3]
         self._literal = -1  # the indentation of the paragraph that a literal block follows
         self._source = source
-        self._links: list[tuple[str, str]] = []
-        self._titles: list[tuple[str, int, str]] = []
+        self._names: list[tuple[str, int, str, str]] = []  # of titles and links: where targets of these may be written
         self._targets: set[str] = set()
         self._references = references(source)
         self._unknown: list[str] = []
         self._num_tables = self._num_left = 0
 
     def slots(self) -> Iterator[Slot]:
-        line = 0
-        while line < len(self._lines) - 3:
+        return self._blocks(0, len(self._lines) - 3)
+
+    def _blocks(self, line: int, end: int, terms: int = -1) -> Iterator[Slot]:
+        """Yield the texts of some lines; those in the column `terms` are kept."""
+        while line < end:
             text = self._lines[line].text
             start = len(text) - len(text.lstrip())
             if start == len(text):
@@ -67,6 +75,8 @@ class _Reader:
                 line = self._after(line, literal)
             elif indent == literal and _ADORNMENT.match(text[start]):  # each line has this sign
                 line = self._last(line, indent, f"(?!{re.escape(text[start])})") + 1
+            elif indent == terms and not _KEPT.match(text, start):
+                line += 1
             else:
                 line = yield from self._block(line, start)
 
@@ -82,16 +92,10 @@ class _Reader:
     @property
     def edits(self) -> Iterator[Edit]:
         """Yield the names that sections and links keep, as something refers to them."""
-        for title, start, ending in self._titles:
-            yield from self._kept_name(title, start, f"{ending}{ending}", "")
-        for name, address in self._links:
-            yield from self._kept_name(name, len(self._source), "\n", f" {address}")
-
-    def _kept_name(self, name: str, place: int, ending: str, address: str) -> Iterator[Edit]:
-        if named(name) in self._references - self._targets:
-            self._targets.add(named(name))
-            before = "\n\n" if address else ""
-            yield Edit(place, place, f"{before}.. _{name.replace(':', chr(92) + ':')}:{address}{ending}")
+        for name, place, before, after in self._names:
+            if named(name) in self._references - self._targets:
+                self._targets.add(named(name))
+                yield Edit(place, place, f"{before}.. _{name.replace(':', chr(92) + ':')}:{after}")
 
     def _block(self, line: int, start: int) -> Generator[Slot, None, int]:
         """Yield the texts of the block that begins in a line; return the line after what is read of it."""
@@ -104,14 +108,14 @@ class _Reader:
         elif _TABLE.fullmatch(text):
             self._num_tables += 1
             return self._after_table(line, text[0])
-        elif _ADORNMENT.fullmatch(text) and text != "..":
+        elif _ADORNMENT.fullmatch(text) and not _ITEM.match(text) and text != "..":
             if self._lines[line + 2].text.rstrip() == text and following and start == 0:
                 yield from self._title(line + 1, text)
                 return line + 3
         elif match := _DIRECTIVE.fullmatch(text):
             return (yield from self._directive(match, line, start))
         elif text.startswith(">>> "):
-            return self._last(line, indent) + 1
+            return self._last(line, None, marker=indent - 1) + 1
         elif _KEPT.match(text) and not _NOTE.match(text):
             if match := _TARGET.match(text):
                 self._targets.add(named(match[1].strip("`")))
@@ -125,7 +129,7 @@ class _Reader:
             if _NO_TEXT.fullmatch(match.groupdict().get("name", "")):
                 return self._after(line, indent)
             rest = text[match.end() :]
-            if any(each.match(rest) for each in (_KEPT, _ITEM, _VERSE)):
+            if _BLOCK.match(rest):
                 return (yield from self._block(line, start + match.end()))
             if rest:
                 return (yield from self._paragraph(line, start + match.end(), indent))
@@ -151,18 +155,54 @@ class _Reader:
             begin += len((match["text"] or "").split(" ")[0]) + 1
         if kind is Directive.PROSE:
             following = self._last(line, None, _FIELD.pattern, indent) + 1
-        elif kind in (Directive.TITLED, Directive.VERSION) and match["text"] and begin < match.end():
+        elif (
+            kind in (Directive.TITLED, Directive.VERSION, Directive.CELLS)
+            and begin < match.end("text")
+            and not _FIELD.match(match["text"])
+        ):
             following = yield from self._paragraph(line, start + begin, indent)
+        names: set[str] = set()
         while (option := _FIELD.match(self._lines[following].text.strip())) and self._indent(following) > indent:
             text = self._lines[following].text
+            begin = len(text) - len(text.lstrip()) + option.end()
+            names.add(option["name"])
             if option["name"] in TEXT_OPTIONS and option.end() < len(text.strip()):
-                begin = len(text) - len(text.lstrip()) + option.end()
                 following = yield from self._paragraph(following, begin, self._indent(following))
-            else:
-                following = self._last(following, None, "(?!)", self._indent(following)) + 1
-        if kind is Directive.UNKNOWN:
+                continue
+            last = self._last(following, None, "(?!)", self._indent(following))
+            if kind is Directive.CELLS and option["name"] == "header":
+                yield from self._cells(following, last, begin)
+            following = last + 1
+        end = self._after(line, indent)
+        if kind is Directive.GLOSSARY:
+            yield from self._blocks(following, end, self._next_indent(following - 1))
+        elif kind is Directive.CELLS and names.isdisjoint(_DIALECT):
+            yield from self._cells(following, end - 1)
+        elif kind is Directive.CELLS:
+            self._num_tables += 1
+        elif kind is Directive.UNKNOWN:
             self._unknown.append(match["name"])
-        return self._after(line, indent) if kind in (Directive.KEPT, Directive.UNKNOWN) else following
+        return following if kind in _WITH_BLOCKS else end
+
+    def _cells(self, first: int, last: int, begin: int = 0) -> Iterator[Slot]:
+        """Yield the cells of comma-separated values; all are kept if a record may have several lines."""
+        every = self._lines[first : last + 1]
+        if any(line.text.count('"') % 2 for line in every):
+            self._num_tables += 1
+            return
+        for line in every:
+            start = begin or len(line.text) - len(line.text.lstrip())
+            begin = 0
+            cells = (cell for record in read_records(line.text, start, ",", is_strict=False) for cell in record.cells)
+            for cell in cells:
+                text = cell.text(line.text).strip()
+                inline = self._inline(text)
+                if _BLOCK.match(text):
+                    self._num_left += inline.has_words
+                    continue
+                found = line.start + line.text.index(line.text[cell.start : cell.end].strip(), cell.start)
+                write = functools.partial(_cell_written, inline)
+                yield from _slots(inline, line.number, found, line.start + cell.end, write)
 
     def _title(self, line: int, overline: str) -> Iterator[Slot]:
         """Yield the text of a section's title, with the lines above and below it, which are as long as it."""
@@ -181,9 +221,8 @@ class _Reader:
             return title.ending.join([under.text[0] * size, *lines_] if overline else lines_)
 
         name = "".join(piece.text for piece in pieces(text))
-        self._titles.append((name, first.start, title.ending))
-        if inline.has_words:
-            yield Slot(first.start, under.start + length, inline.document_text(f"line {title.number}"), write)
+        self._names.append((name, first.start, "", title.ending * 2))
+        yield from _slots(inline, title.number, first.start, under.start + length, write)
 
     def _paragraph(self, line: int, start: int, marker: int = -1) -> Generator[Slot, None, int]:
         """Yield the text of a paragraph; behind a marker in this column its other lines are just indented more."""
@@ -209,16 +248,18 @@ class _Reader:
             ending = " ::" if text.endswith(" ::") else "::"
             text = text.removesuffix(" ::").removesuffix(":")
         inline = self._inline(text)
-        if inline.has_words:
-            # The first line after the one with the marker says how far all others are indented.
-            is_deeper = marker >= 0 and last > line and self._next_indent(last) > column
-            between = f"{self._lines[line].ending}{' ' * column}" if is_deeper else " "
-            write = functools.partial(_with_ending, inline, ending, between)
-            yield Slot(first, end, inline.document_text(f"line {self._lines[line].number}"), write)
+        # The first line after the one with the marker says how far all others are indented. Numbers are those of a list
+        # only if the next line is indented, or such a number and a text.
+        is_split = marker >= 0 and self._next_indent(last) > column
+        is_split = last > line and (is_split or _ITEM.fullmatch(following.strip()) is not None)
+        between = f"{self._lines[line].ending}{' ' * column}" if is_split else " "
+        write = functools.partial(_with_ending, inline, ending, between)
+        yield from _slots(inline, self._lines[line].number, first, end, write)
         return last + 1
 
     def _inline(self, text: str) -> InlineText:
-        self._links += targets(text)
+        for name, address in targets(text):
+            self._names.append((name, len(self._source), "\n\n", f" {address}\n"))
         return InlineText(pieces(text))
 
     def _column(self, line: int, position: int) -> int:
@@ -256,16 +297,11 @@ class _Reader:
         """Return the line after a table, of `+` and `|`, or one that ends with a line of `=` before an empty one."""
         if sign == "+":
             return self._last(line, None, r"[^+|]") + 1
-        borders = 1
-        while line < len(self._lines) - 3:
+        line += 1
+        while line < len(self._lines) - 3 and (
+            self._lines[line + 1].text.strip() or not _TABLE.fullmatch(self._lines[line].text.strip())
+        ):
             line += 1
-            borders += _TABLE.fullmatch(self._lines[line].text.strip()) is not None
-            if (
-                borders > 1
-                and _TABLE.fullmatch(self._lines[line].text.strip())
-                and not self._lines[line + 1].text.strip()
-            ):
-                break
         return line + 1
 
 
@@ -277,11 +313,21 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     return Spliced(source, slots, encode, [*reader.notes], reader.edits)
 
 
+def _slots(inline: InlineText, line: int, start: int, end: int, write: Callable[[str], str]) -> Iterator[Slot]:
+    if inline.has_words:
+        yield Slot(start, end, inline.document_text(f"line {line}"), write)
+
+
 def _with_ending(inline: InlineText, ending: str, between: str, translation: str) -> str:
     text = written(inline, translation).replace(" ", between, 1)
     if ending == "::":
         return text.rstrip(": \u00a0") + ending
     return f"{text[:-1]}\\:" if text.endswith("::") else text + ending
+
+
+def _cell_written(inline: InlineText, translation: str) -> str:
+    text = written(inline, translation).replace('"', '""')
+    return f'"{text}"'
 
 
 def _width(text: str) -> int:

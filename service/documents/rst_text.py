@@ -19,8 +19,8 @@ _MARKUP = re.compile(
         (?P<literal>``(?!\s).{{1,1000}}?(?<!\s)``)
         |(?P<open>(?P<link>:{TEXT_ROLES}:)?`)(?P<text>(?!\s)[^`<>\\]{{1,500}}?)(?P<close>\s{{1,9}}<[^`<>]{{1,1000}}>`(?(link)|__?))
         |`(?P<name>(?!\s)[^`<>\\:]{{1,300}}(?<!\s))`(?P<anonymous>__?)(?!_)
-        |(?P<role>:[\w:.+-]{{1,60}}:`(?!\s)[^`]{{1,500}}`|_?`(?!\s)[^`]{{1,500}}`(?::[\w:.+-]{{1,60}}:|__?)?)
-        |(?P<sign>\*\*?)(?P<emphasis>(?![\s*])(?:[^*\\]|\\.|\*(?!\s)(?=\w)){{1,1000}}?(?<!\s))(?P=sign)
+        |(?P<role>:[\w:.+-]{{1,60}}:`(?!\s)[^`]{{1,5000}}`{{1,2}}|_?`(?!\s)[^`]{{1,500}}`{{1,2}}(?::[\w:.+-]{{1,60}}:|__?)?)
+        |(?P<sign>\*\*?)(?P<emphasis>(?![\s*])(?:[^*\\]|\\.|(?<!\s)\*(?=\w)){{1,1000}}?(?<!\s))(?P=sign)
         |(?P<substitution>\|(?![\s|])[^|]{{1,200}}?(?<!\s)\|_{{0,2}})
         |(?P<note>\[(?:\#?[\w.:+-]{{0,60}}|\*)\]_)
         |(?P<reference>[^\W_](?:[\w.:+-]{{0,60}}[^\W_])?__?(?!\w)|https?://[^\s<>`]{{1,1000}}[^\s<>`.,;:!?)\]}}'"*])
@@ -94,15 +94,25 @@ def written(inline: InlineText, translation: str) -> str:
 
 
 def _flat(every: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with what is kept behind a pair that it is in: markup knows no nesting."""
-    waiting: list[Piece] = []
-    is_open = False
+    """Yield the pieces with what is kept behind a pair that it is in, as markup knows no nesting; none is empty."""
+    path: list[Piece] = []
+    text, kept = "", list[Piece]()
     for piece in every:
-        if is_open and piece.kind not in (Kind.TEXT, Kind.CLOSE):
-            waiting.append(piece)
-            continue
-        is_open = piece.kind is Kind.OPEN or (is_open and piece.kind is Kind.TEXT)
-        yield piece
-        if piece.kind is Kind.CLOSE:
-            yield from waiting
-            waiting = []
+        if piece.kind is Kind.OPEN:
+            path.append(piece)
+        elif path and piece.kind is Kind.TEXT:
+            text += piece.text
+        elif path and piece.kind is not Kind.CLOSE:
+            kept.append(piece)
+        elif len(path) > 1:
+            path.pop()
+        elif path:
+            words = " ".join(text.split())
+            if not words and path[0].raw.endswith("`"):  # a link, which shows its address then
+                words = piece.raw.strip("` <>_") or "..."
+            if words:
+                yield from (path[0], Piece(Kind.TEXT, text=words), piece)
+            yield from kept
+            path, text, kept = [], "", []
+        else:
+            yield piece

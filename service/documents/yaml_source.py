@@ -99,12 +99,15 @@ def write_double(style: Callable[[str], str], text: str) -> str:
     return '"' + "".join(output) + '"'
 
 
-class _Reader:
-    """Reads a document; positions are those of its text."""
+class Reader:
+    """Reads a document; positions are those of its text.
 
-    def __init__(self, source: str, values: KeyedValues) -> None:
+    `slots_of` returns the texts of a value, as `KeyedValues.slots` does.
+    """
+
+    def __init__(self, source: str, slots_of: Callable[..., Iterator[Slot]]) -> None:
         self._source = source
-        self._values = values
+        self._slots_of = slots_of
         self._lines = Lines(source)
         self._style = EscapeStyle(source)
         self._events: Iterator[Any] = iter(())
@@ -175,7 +178,7 @@ class _Reader:
             write = functools.partial(write_plain, self._style, is_flow)
         is_html = bool(names) and (names[-1] == "html" or names[-1].endswith("_html"))
         kind = MimeType.HTML if is_html else MimeType.TEXT
-        yield from self._values.slots(names, start, end, value, self._lines.place(start), write, kind)
+        yield from self._slots_of(names, start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
         """Return where a node begins, behind its anchor and its tag."""
@@ -215,7 +218,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     """Read YAML in UTF-8, or in UTF-16 with a byte order mark; a root that names the language gets `options.target`."""
     source, encode = decoded(data)
     values = KeyedValues(options)
-    reader = _Reader(source, values)
+    reader = Reader(source, values.slots)
     slots = list(reader.slots())
     edits: list[Edit] = []
     notes = values.notes

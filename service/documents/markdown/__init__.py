@@ -7,20 +7,11 @@ and templates stay as they are, and so does front matter, but for the keys that 
 read as HTML.
 """
 
-from typing import NamedTuple
-
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.markdown.anchors import Outline, dead_links, relinked
 from service.documents.markdown.front_matter import front_matter
 from service.documents.markdown.reading import Reader
-
-
-class Part(NamedTuple):
-    """A part of a document, such as a cell of a notebook."""
-
-    document: Document
-    outline: Outline
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -33,13 +24,6 @@ def read_mdx(data: bytes, options: DocumentOptions) -> Document:
     return _read(data, options, is_mdx=True)
 
 
-def part(source: str) -> Part:
-    """Read Markdown without front matter."""
-    reader = Reader(source, 0, is_mdx=False)
-    slots = reader.slots()
-    return Part(Spliced(source, slots, notes=[*reader.notes]), reader.outline)
-
-
 def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:
     """Return the headings and links of Markdown that begins at a position."""
     reader = Reader(source, begin, is_mdx=is_mdx)
@@ -49,10 +33,10 @@ def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:
 
 def _read(data: bytes, options: DocumentOptions, *, is_mdx: bool) -> Document:
     source, encode = decoded(data)
-    begin, slots = front_matter(source, options.front_matter)
+    begin, slots, notes = front_matter(source, options.front_matter)
     reader = Reader(source, begin, is_mdx=is_mdx)
     slots += reader.slots()
-    notes = [*reader.notes, *dead_links([reader.outline], [source])]
+    notes += [*reader.notes, *dead_links([reader.outline], [source])]
 
     def outline(text: str) -> Outline:
         return outline_of(text, front_matter(text, ())[0], is_mdx=reader.is_mdx)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.documents.document import changed
+
 _ANCHOR = re.compile(
     r"""\b(?:id|name)=["']?([^"'\s<>]+)|\{:?[^{}\n]{0,200}?\#([\w:.-]+)|^\(([^()\n]{1,200})\)=|^:name:[ ](\S+)""",
     re.MULTILINE | re.VERBOSE,
@@ -67,7 +69,7 @@ def relinked(before: Sequence[Outline], texts: Sequence[str], read: Callable[[st
             ]
         else:
             edits = [(*link[:2], addresses[link.target]) for link in part.links if link.target in addresses]
-        output.append(_edited(text, sorted(edits)))
+        output.append(changed(text, sorted(edits)))
     return output
 
 
@@ -125,12 +127,3 @@ def _ids(parts: Sequence[Outline], rule: Callable[[str], str]) -> list[str]:
         counts.setdefault(name, 0)
         found.append(name)
     return found
-
-
-def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    output: list[str] = []
-    done = 0
-    for start, end, new in edits:
-        output += (text[done:start], new)
-        done = end
-    return "".join((*output, text[done:]))

@@ -3,6 +3,7 @@
 Each stays as it is, but for a title in it. Sources: see `spans.py`.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -104,10 +105,7 @@ def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
     if groups.get("text"):
         _push_text(state, first, block.match["text"], block.match.end("text"))
     if block.indent:
-        outer, kind = state.blkIndent, state.parentType
-        state.blkIndent, state.parentType = block.indent, "admonition"
-        state.md.block.tokenize(state, first + 1, end)
-        state.blkIndent, state.parentType = outer, kind
+        _read(state, first + 1, end, block.indent)
     state.push("kept_block_close", "", -1)
     state.line = max(block.following, state.line if block.indent else 0)
     return True
@@ -117,7 +115,7 @@ def _directive(state: "StateBlock", match: re.Match[str], first: int, end: int, 
     """Read a directive of MyST, whose body is Markdown; one of another kind is code, as for other parsers."""
     fence, kind = match["fence"], kind_of(match["name"])
     following = _next(state, first, end, rf"\A{fence}+")
-    is_code = kind in (Directive.KEPT, Directive.UNKNOWN)
+    is_code = kind in (Directive.KEPT, Directive.UNKNOWN, Directive.CELLS)
     if not following or (is_code and fence[0] != ":"):
         return False
     if silent:
@@ -133,13 +131,30 @@ def _directive(state: "StateBlock", match: re.Match[str], first: int, end: int, 
         if text:
             _push_text(state, first, text, match.end())
         body = _after_options(state, first + 1, following - 1)
-        outer = state.lineMax, state.parentType
-        state.lineMax, state.parentType = following - 1, "directive"
-        state.md.block.tokenize(state, body, following - 1)
-        state.lineMax, state.parentType = outer
+        if kind is Directive.GLOSSARY:
+            _definitions(state, body, following - 1)
+        else:
+            _read(state, body, following - 1, state.blkIndent)
     state.push("kept_block_close", "", -1)
     state.line = following
     return True
+
+
+def _read(state: "StateBlock", first: int, end: int, indent: int) -> None:
+    """Read lines that are indented as blocks."""
+    outer = state.lineMax, state.parentType, state.blkIndent
+    state.lineMax, state.parentType, state.blkIndent = end, "directive", indent
+    state.md.block.tokenize(state, first, end)
+    state.lineMax, state.parentType, state.blkIndent = outer
+
+
+def _definitions(state: "StateBlock", first: int, end: int) -> None:
+    """Read the definitions of a glossary, which are indented more than its terms."""
+    terms = [line for line in range(first, end) if state.sCount[line] <= state.blkIndent and not state.isEmpty(line)]
+    for line, following in itertools.pairwise([*terms, end]):
+        start = state.skipEmptyLines(line + 1)
+        if start < following:
+            _read(state, start, following, state.sCount[start])
 
 
 def _after_options(state: "StateBlock", first: int, end: int) -> int:

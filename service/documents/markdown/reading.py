@@ -44,10 +44,11 @@ _DIRECTIVE = re.compile(r"\{([A-Za-z][\w:.+-]*)\}")
 
 
 class Reader:
-    """The blocks of one document."""
+    """The blocks of one document, or of a `part` of it."""
 
-    def __init__(self, source: str, begin: int, *, is_mdx: bool) -> None:
+    def __init__(self, source: str, begin: int = 0, *, is_mdx: bool = False, part: str = "") -> None:
         self._source = source
+        self._part = part
         self._begin = begin
         self._starts = [0, *(match.end() for match in _LINE_END.finditer(source))]
         self._skipped = bisect.bisect_left(self._starts, begin)  # lines
@@ -82,7 +83,7 @@ class Reader:
             if token.map is not None and token.type == "html_block":
                 yield from self._html(token)
             elif match := _DIRECTIVE.match(token.info):
-                self._unknown += [match[1]] * (kind_of(match[1]) is Directive.UNKNOWN)
+                self._unknown += [match[1]] * (kind_of(match[1]) is not Directive.KEPT)
             elif token.map is not None and token.type == "inline" and token.content:
                 yield from self._slot(token, is_in_table, before)
             before = token.type if token.markup not in ("=", "-") else "setext"
@@ -104,7 +105,7 @@ class Reader:
         source = self._source[start:stop]
         lines = _LINE_END.split(source)
         if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
-            yield from page.slots(source, Lines(source, first=first + 1), start)
+            yield from page.slots(source, Lines(source, self._part, first + 1), start)
         else:  # signs of a quotation are among its lines
             self._num_left += any(True for _ in page.slots(token.content, Lines(token.content)))
 
@@ -126,6 +127,7 @@ class Reader:
             quote=token.meta.get(QUOTE, ""),
             pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
             space="&nbsp;" if "&nbsp;" in token.content else "\u00a0",
+            dollar=r"\$" if r"\$" in token.content else "$",  # to some readers, two of them are always mathematics
             is_line="|" not in self._source[self._starts[first] : start]
             if is_cell
             else before not in ("heading_open", "kept_block"),
@@ -138,10 +140,10 @@ class Reader:
                 read, inner = sentence(token, is_cell=is_cell, has_inner=False), []
                 inline = InlineText(read.pieces)
                 break
-            inner.append(_inner_slot(text, place, first, frame))
+            inner.append(self._inner_slot(text, place, first, frame))
         self._cursor = end
         if inline.has_words:
-            whole = inline.document_text(f"line {first + 1}")
+            whole = inline.document_text(self._named(first))
             yield Slot(start, end, whole, functools.partial(written, inline, frame), inner=tuple(inner))
         else:
             yield from inner
@@ -225,7 +227,15 @@ class Reader:
             if match is None or match.lastindex is None or _unescaped(match[match.lastindex]) != definition["title"]:
                 continue
             text = Inner(0, 0, match[match.lastindex], "\"')"[match.lastindex - 1])
-            yield _inner_slot(text, match.span(match.lastindex), last, Frame())
+            yield self._inner_slot(text, match.span(match.lastindex), last, Frame())
+
+    def _inner_slot(self, text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
+        source_text = DocumentText(_unescaped(text.text), MimeType.TEXT, self._named(line))
+        own_frame = replace(frame, quote=text.quote)
+        return Slot(*place, source_text, lambda translation: plain(own_frame, translation) + text.suffix)
+
+    def _named(self, line: int) -> str:
+        return f"{self._part}, line {line + 1}" if self._part else f"line {line + 1}"
 
     def _line(self, number: int) -> tuple[int, int]:
         start = self._starts[number]
@@ -237,12 +247,6 @@ class Reader:
         start, end = self._line(number)
         text = self._source[start:end]
         return text[: max(0, text.rfind(line))]
-
-
-def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
-    source_text = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
-    own_frame = replace(frame, quote=text.quote)
-    return Slot(*place, source_text, lambda translation: plain(own_frame, translation) + text.suffix)
 
 
 def _unescaped(raw: str) -> str:

@@ -33,8 +33,8 @@ class Frame:
 
     That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
     is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how a
-    no-break space is written. With `is_line` the text starts a line, where signs start blocks; with `is_mdx` braces are
-    JavaScript.
+    no-break space is written, and `dollar` how a dollar is. With `is_line` the text starts a line, where signs start
+    blocks; with `is_mdx` braces are JavaScript.
     """
 
     ending: str = "\n"
@@ -42,6 +42,7 @@ class Frame:
     quote: str = ""
     pipe: str = "|"
     space: str = "\u00a0"
+    dollar: str = "$"
     is_line: bool = True
     is_mdx: bool = False
 
@@ -180,7 +181,7 @@ class _Writer:
             text = text.replace("]", r"\]")
         if within.is_raised:
             text = text.replace(" ", r"\ ")
-        text = text.replace("|", self._frame.pipe).replace("\u00a0", self._frame.space)
+        text = text.replace("|", self._frame.pipe).replace("\u00a0", self._frame.space).replace("$", self._frame.dollar)
         if self._frame.quote == '"':
             text = text.replace('"', "&quot;")
         if not self._line:

@@ -189,7 +189,7 @@ def test_only_the_named_keys_change() -> None:
 def test_any_translation_is_read_as_that_text(scalar: str, translation: str) -> None:
     document = open_document("a.md", f"---\ntitle: {scalar}\nb: c\n---\n".encode(), KEYS)
     front = document.written([translation]).decode().split("---\n")[1]
-    assert yaml.safe_load(front) == {"title": translation.replace("\n", " "), "b": "c"}
+    assert yaml.safe_load(front) == {"title": translation, "b": "c"}
 
 
 def test_toml() -> None:
@@ -198,9 +198,7 @@ def test_toml() -> None:
     assert written == source.replace('\\"b', '\\"B').replace("it is", "IT IS")
 
 
-@pytest.mark.parametrize(
-    "value", ["true", "12", "2024-01-01", "[a]", "{a: b}", "&x y", "*x", "!!str a", "| # no", '"a', ""]
-)
+@pytest.mark.parametrize("value", ["true", "12", "2024-01-01", "{a: b}", "&x 1", "*x", "!!int a", "| # no", '"a', ""])
 def test_what_is_no_simple_string_stays(value: str) -> None:
     source = f"---\ntitle: {value}\n---\n".encode()
     assert translated(open_document("a.md", source, KEYS)) == source

@@ -35,6 +35,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "a.ipynb": {
         '{"cells": [\n}': "2: it is not JSON: Expecting value",
+        "[" * 100_000: f"1: {TOO_DEEP}",
         '{"worksheets": []}': "1: it is no notebook of version 4",
     },
     "a.yml": {

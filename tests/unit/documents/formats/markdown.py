@@ -49,6 +49,8 @@ _CONSTRUCTS = same(
     "```{figure} o.png\n:alt: A B\n:width: 5%\n\nC {ref}`D <one>` {ref}`one` {kbd}`ctrl`\n```\n\n% l\n\n(one)=\n# A",
     "```{versionadded} v1 A\n---\nclass: one\n---\nB\n```\n\n:::{math}\n:label: one\nl\n:::\n\n+++ one",
     "~~~{code} py\n:caption: one\n\nl = 1\n~~~\n\n:::{list-table} A\n* - B\n  - C\n:::\n\n- :::{note}\n  A\n  :::",
+    ":::{glossary}\none\n  A *B*\n\n  C\n:::\n\n- ```{glossary}\n  one\n  two\n    D {term}`one`\n\n    - E\n  ```",
+    "A \\$B \\$C [D \\$E](l) `$`",
     "[[one]] [[one|A B]] ![[one|3]] [[l|l|l]]",
     "{{% one %}}\nA\n{{% /one %}}\n\nB {{< one >}} C {{ one }}\n\n{% if x %}\nD\n{% endif %}",
     "{% highlight one %}\n\n# one\n{% endhighlight %}\n\n{{< one\n  a=1\n>}}\n\nA",
