@@ -13,7 +13,7 @@ _SPACES = re.compile(r"[\t\n\r]+")
 _IN_PLACE = "\0"  # begins what is written of a piece that stays where it is in the source
 NO_BREAK_HYPHEN = "\u2011"
 _HYPHENED = re.compile(r"[\w\u2011-]*\u2011[\w\u2011-]*")
-_RAISED = re.compile(r'vertAlign\s[^<>]*?val="(?:superscript|subscript)"')
+_RAISED = re.compile(r'vertAlign\s[^<>]*?val="(?:superscript|subscript)"|\sbaseline="-?[1-9]')
 _HYPHENABLE = re.compile(r"[\w-]+")
 
 
@@ -159,11 +159,10 @@ class Sentence:
                 yield Edit(borders[2 * index], borders[2 * index + 1], stretch)
 
     def _stretches(self, translation: str) -> list[str]:
-        output = [self.before]
-        for formatting, piece in self.text.runs(translation):
-            is_run = piece.kind is Kind.TEXT and piece.text
-            output.append(run_of(self.w, formatting, self._hyphened(piece.text)) if is_run else piece.raw)
-        return "".join((*output, self.after)).split(_IN_PLACE)
+        return f"{self.before}{self.text.written(self._run, translation)}{self.after}".split(_IN_PLACE)
+
+    def _run(self, formatting: str, text: str) -> str:
+        return run_of(self.w, formatting, self._hyphened(text))
 
     def _hyphened(self, text: str) -> str:
         def word(match: re.Match[str]) -> str:
@@ -234,20 +233,12 @@ def is_raised(properties: str) -> bool:
     return _RAISED.search(properties) is not None
 
 
-def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
-    """Yield pieces with their formatting; white space has that of the text before it, unless this is raised."""
-    current: str | None = None
+def _runs(items: Iterable[Item]) -> Iterator[tuple[str, Piece]]:
+    """Yield the pieces of items with their formatting."""
     for item in items:
         assert item.kind is not None
-        if item.kind is Kind.TEXT:
-            formatting = item.properties if item.text.strip() else current
-            current = current if is_raised(item.properties) else formatting
-            yield formatting, Piece(item.kind, text=item.text)
-            continue
-        if item.is_code or item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
-            current = None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
-        yield current, Piece(item.kind, raw, item.text)
+        yield item.properties, Piece(item.kind, raw, item.text, is_code=item.is_code)
 
 
 def trimmed(items: Sequence[Item]) -> Sequence[Item]:

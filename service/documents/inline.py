@@ -164,11 +164,9 @@ class InlineText:
 class FormattedText:
     """A sentence of runs, each with a formatting. What differs from the most frequent one is in a pair of its own."""
 
-    def __init__(
-        self, runs: Iterable[tuple[str | None, Piece]], is_raised: Callable[[str], bool] = lambda _: False
-    ) -> None:
-        """Take pieces with their formatting, `None` for the most frequent one, and which formatting raises its text."""
-        every = list(runs)
+    def __init__(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool] = lambda _: False) -> None:
+        """Take pieces with their formatting, which is that of text, and which formatting raises its text."""
+        every = list(_with_formatting(runs, is_raised))
         lengths: Counter[str] = Counter()
         for formatting, piece in every:
             if piece.kind is Kind.TEXT and formatting is not None:
@@ -176,14 +174,17 @@ class FormattedText:
         self._base = lengths.most_common(1)[0][0]
         self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
 
-    def runs(self, translation: str) -> Iterator[tuple[str, Piece]]:
+    def written(self, run: Callable[[str, str], str], translation: str) -> str:
+        """Return a translation, of which `run` writes the texts, each with its formatting."""
         formats = [self._base]  # outside of all pairs, and in each that is open
+        output: list[str] = []
         for piece in self.inline.pieces(translation):
             if piece.kind is Kind.OPEN:
                 formats.append(formats[-1] if piece.raw else piece.text)
             elif piece.kind is Kind.CLOSE:
                 formats.pop()
-            yield formats[-1], piece
+            output.append(run(formats[-1], piece.text) if piece.kind is Kind.TEXT and piece.text else piece.raw)
+        return "".join(output)
 
     def _in_pairs(self, runs: Iterable[tuple[str | None, Piece]]) -> Iterator[Piece]:
         """Yield the pieces with those that open and close other formatting, which is the `text` of these."""
@@ -196,6 +197,24 @@ class FormattedText:
                 current = wanted
             yield piece
         yield from [Piece(Kind.CLOSE)] * (current != self._base)
+
+
+def _with_formatting(
+    runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]
+) -> Iterator[tuple[str | None, Piece]]:
+    """Yield pieces with their formatting, `None` for the most frequent one.
+
+    White space and marks have that of the text before them in the same pair and line, unless this is raised.
+    """
+    current: str | None = None
+    for formatting, piece in runs:
+        if piece.kind is Kind.TEXT and piece.text.strip():
+            yield formatting, piece
+            current = current if is_raised(formatting) else formatting
+        else:
+            if piece.is_code or piece.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+                current = None
+            yield current, piece
 
 
 def has_code(pieces: Iterable[AnyPiece]) -> bool:

@@ -34,6 +34,7 @@ _DEFAULTS = ("paragraph Standard", "paragraph ")  # the styles of text without o
 _ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
 # What names texts of cells: formulas and conditions, the columns of pivot tables, and values of filters.
 _NAMING = re.compile(r"""\s(?:table|calcext):(?:formula|condition|source-field-name|value)=("[^"]*"|'[^']*')""")
+_PLACE = re.compile(r"""<table:(?:table|named-range)\s(?:[^<>]*?\s)?table:name=("[^"]*"|'[^']*')""")
 _STRING_VALUE = re.compile(r"""\soffice:string-value=(?:"[^"]*"|'[^']*')""")
 _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
@@ -52,9 +53,11 @@ class _Reader:
         default = next((styles[key].font for key in _DEFAULTS if key in styles and styles[key].font is not None), None)
         self.named = NamedTexts()
         for value in _NAMING.findall(source.raw):
-            text = html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
+            text = _unquoted(value)
             self.named.add(text)
             self.named.add_formula(text)
+        for value in _PLACE.findall(source.raw):
+            self.named.add_place(_unquoted(value))
         self._code = CodeStyles(self.styles, default, by_font=by_font)
         self.has_comments = False
         self.num_left = 0  # paragraphs of code
@@ -85,20 +88,17 @@ class _Reader:
     def _note_style(self, style: Element) -> None:
         """Note a style or a font, and whether a style of spans changes nothing one sees, as one for each revision."""
         own = style.local
-        name = own.get("name", "")
+        name, family, parent = (own.get(each, "") for each in ("name", "family", "parent-style-name"))
         if "font-family" in own:
             self._fonts[name] = own["font-family"]
             return
-        fonts = [each.local for each in style.elements if each.name == self._name("style", "text-properties")]
-        font = next((each.get("font-name", each.get("font-family")) for each in fonts), None)
-        parent = f"{own.get('family')} {own.get('parent-style-name', '')}"
+        properties = style.at("text-properties")
+        found = properties.local if properties else {}
+        font = found.get("font-name", found.get("font-family"))
         shown = own.get("display-name", name.replace("_20_", " "))
-        self.styles[f"{own.get('family')} {name}"] = Style(shown, parent, self._fonts.get(font or "", font))
-        found = {self._name("style", each): each for each in ("family", "parent-style-name")}
-        known = {found[key]: value for key, value in style.attributes.items() if key in found}
-        if known != {"family": "text"}:
-            return
-        if all(_INVISIBLE.fullmatch(key) for each in style.elements for key in each.attributes):
+        self.styles[f"{family} {name}"] = Style(shown, f"{family} {parent}", self._fonts.get(font or "", font))
+        every = (key for each in style.elements for key in each.attributes)
+        if family == "text" and not parent and all(map(_INVISIBLE.fullmatch, every)):
             self._invisible.add(name)
 
     def _is_code(self, element: Element) -> bool:
@@ -225,6 +225,10 @@ def _parts(archive: Archive, *, by_font: bool) -> tuple[list[_Reader], list[Part
         return readers[-1].slots()
 
     return readers, [xml_part(archive, name, slots) for name in names]
+
+
+def _unquoted(value: str) -> str:
+    return html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
 
 
 def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:

@@ -4,12 +4,14 @@ Left as they are: masters and layouts, comments, descriptions of pictures, and w
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
-from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, xml_part
-from service.documents.code_styles import note_on_code
+from service.documents.archive import CONTENT_TYPES, Archive, Part, content_types, package, related, xml_part
+from service.documents.code_styles import CodeStyles, Style, note_on_code
 from service.documents.document import Document, DocumentOptions
-from service.documents.drawing import DRAWN, Drawing
+from service.documents.drawing import DRAWN, Drawing, fonts_of_levels, in_bodies
 from service.documents.errors import DocumentError
+from service.documents.xml_source import XmlSource
 
 _MAIN = re.compile(r"application/vnd\..*(?:presentation|slideshow|template)\.(?:main|macroEnabled\.main)\+xml")
 # The kinds of files with texts, in the order in which they are read.
@@ -18,6 +20,8 @@ _TEXT_TYPES = (
     "application/vnd.openxmlformats-officedocument.presentationml.notesSlide+xml",
     *DRAWN,
 )
+_LAYOUT = "application/vnd.openxmlformats-officedocument.presentationml.slideLayout+xml"
+_LEVELS = "012345678"
 _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comments+xml",)
 
 
@@ -29,14 +33,46 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         raise DocumentError("it names no presentation.", CONTENT_TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
     names.sort(key=lambda name: _TEXT_TYPES.index(types[name]))
-    drawing = Drawing()
-    parts = [xml_part(archive, name, drawing.slots) for name in names]
+    styles, default = _styles(archive, types)
+    drawing, parts = _parts(archive, names, CodeStyles(styles, default, by_font=True))
     if drawing.num_left and not any(part.slots for part in parts):  # slides of nothing but code were typewritten
-        drawing = Drawing(by_font=False)
-        parts = [xml_part(archive, name, drawing.slots) for name in names]
+        drawing, parts = _parts(archive, names, CodeStyles(styles, default, by_font=False))
     notes = note_on_code(drawing.num_left)
     if _TEXT_TYPES[-1] in types.values():
         notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
     if any(kind in _COMMENTS for kind in types.values()):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)
+
+
+def _parts(archive: Archive, names: Sequence[str], styles: CodeStyles) -> tuple[Drawing, list[Part]]:
+    drawing = Drawing(styles)
+
+    def part(name: str) -> Part:
+        layout = next((each for kind, each in related(archive, name) if kind == "slideLayout"), "")
+        return xml_part(archive, name, lambda source: drawing.slots(source, layout))
+
+    return drawing, [part(name) for name in names]
+
+
+def _styles(archive: Archive, types: Mapping[str, str]) -> tuple[dict[str, Style], str | None]:
+    """Return the fonts of layouts by placeholder and level, those of their masters by level, and the first of these."""
+    styles: dict[str, Style] = {}
+    default: str | None = None
+    for layout in (name for name, kind in types.items() if kind == _LAYOUT):
+        master = next((name for kind, name in related(archive, layout) if kind == "slideMaster"), "")
+        if master and f"{master} 0" not in styles:
+            source = XmlSource(archive.read(master), master)
+            for element in source.elements(lambda root: (f"{root.name.removesuffix('sldMaster')}bodyStyle",)):
+                fonts = fonts_of_levels(element)
+                styles |= {f"{master} {level}": Style("", "", fonts.get(level)) for level in _LEVELS}
+                default = default or fonts.get(_LEVELS[0])
+        styles |= {f"{layout} {level}": Style("", f"{master} {level}", None) for level in _LEVELS}
+        for element, about in in_bodies(XmlSource(archive.read(layout), layout)):
+            placeholder = f"{layout} {about.get('idx', '0')}"
+            if about.get("type", "").lower().endswith("title"):
+                styles[f"{placeholder} 0"] = Style("Title", "", None)
+            elif about:
+                fonts = fonts_of_levels(element)
+                styles |= {f"{placeholder} {level}": Style("", "", font) for level, font in fonts.items()}
+    return styles, default

@@ -65,6 +65,14 @@ class Element:
     def first(self, name: str) -> "Element | None":
         return next((child for child in self.elements if child.name == name), None)
 
+    def at(self, *path: str) -> "Element | None":
+        """Return the first element on a path of names without prefixes."""
+        found: Element | None = self
+        for name in path:
+            children = found.elements if found else ()
+            found = next((each for each in children if each.name.rpartition(":")[2] == name), None)
+        return found
+
     def text(self) -> str:
         return "".join(child if isinstance(child, str) else child.text() for child in self.children)
 
