@@ -33,7 +33,6 @@ _DAMAGED = (
     ValueError,
 )
 _BORDER = "\ud800"  # between files: half of a character, which no file and no translation has
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 CONTENT_TYPES = "[Content_Types].xml"  # of an Open Packaging archive (ECMA-376, part 2)
 
 
@@ -163,11 +162,9 @@ def xml_part(
     edits: Callable[[XmlSource], Iterable[Edit]] = lambda _: (),
 ) -> Part:
     """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes."""
-    data = archive.read(name)
-    if data.startswith(_UTF_16):
-        raise DocumentError("it is UTF-16; save the document again with its own program.", name)
+    data, encode = decoded_xml(archive.read(name), name)
     source = XmlSource(data, name)
-    return Part(name, source.raw, from_raw, list(slots(source)), list(edits(source)))
+    return Part(name, source.raw, lambda raw: encode(from_raw(raw)), list(slots(source)), list(edits(source)))
 
 
 def content_types(archive: Archive) -> dict[str, str]:

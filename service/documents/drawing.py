@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from service.documents.code_styles import CodeStyles
 from service.documents.document import Slot, has_words
@@ -89,12 +90,15 @@ class Runs:
 class Drawing:
     """A reader of paragraphs in DrawingML, which counts those that are nothing but code."""
 
-    def __init__(self, styles: CodeStyles) -> None:
+    def __init__(self, styles: CodeStyles, layouts: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Take styles; the keys of those of placeholders begin with the layout of the file that has them."""
         self.num_left = 0
         self._styles = styles
+        self._layouts = layouts
 
-    def slots(self, source: XmlSource, layout: str = "") -> Iterator[Slot]:
-        """Yield the paragraphs of a file; the styles of placeholders have keys that begin with the `layout`."""
+    def slots(self, source: XmlSource) -> Iterator[Slot]:
+        """Yield the paragraphs of a file."""
+        layout = self._layouts.get(source.part, "")
         fonts: Mapping[str, str | None] = {}
         body: Element | None = None  # whose fonts these are
         for element, about in in_bodies(source):
@@ -162,14 +166,10 @@ def _wanted(root: Element) -> tuple[str, ...]:
 
 def _has_more(run: Element) -> bool:
     """Return whether a run has more than formatting and text, which is all that a written run has."""
-    for child in run.children:
-        name = "" if isinstance(child, str) else child.name.rpartition(":")[2]
-        if isinstance(child, str):
-            if child.strip():
-                return True
-        elif name != "rPr" and (name != "t" or any(child.elements)):
-            return True
-    return False
+    texts = [each for each in run.elements if each.name.rpartition(":")[2] == "t"]
+    others = [each for each in run.elements if each.name.rpartition(":")[2] not in ("t", "rPr")]
+    apart = "".join(each for each in run.children if isinstance(each, str))
+    return bool(others or apart.strip() or any(any(text.elements) for text in texts))
 
 
 def _unchecked(source: XmlSource, properties: Element | None) -> str:

@@ -4,10 +4,10 @@ Left as they are: masters and layouts, comments, descriptions of pictures, and w
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from service.documents.archive import CONTENT_TYPES, Archive, Part, content_types, package, related, xml_part
-from service.documents.code_styles import CodeStyles, Style, note_on_code
+from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, related
+from service.documents.code_styles import CodeStyles, Style, read_prose
 from service.documents.document import Document, DocumentOptions
 from service.documents.drawing import DRAWN, Drawing, fonts_of_levels, in_bodies
 from service.documents.errors import DocumentError
@@ -34,25 +34,15 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
     names.sort(key=lambda name: _TEXT_TYPES.index(types[name]))
     styles, default = _styles(archive, types)
-    drawing, parts = _parts(archive, names, CodeStyles(styles, default, by_font=True))
-    if drawing.num_left and not any(part.slots for part in parts):  # slides of nothing but code were typewritten
-        drawing, parts = _parts(archive, names, CodeStyles(styles, default, by_font=False))
-    notes = note_on_code(drawing.num_left)
+    layouts = {name: each for name in names for kind, each in related(archive, name) if kind == "slideLayout"}
+    _, parts, notes = read_prose(
+        archive, names, names, lambda by_font: Drawing(CodeStyles(styles, default, by_font=by_font), layouts)
+    )
     if _TEXT_TYPES[-1] in types.values():
         notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
     if any(kind in _COMMENTS for kind in types.values()):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)
-
-
-def _parts(archive: Archive, names: Sequence[str], styles: CodeStyles) -> tuple[Drawing, list[Part]]:
-    drawing = Drawing(styles)
-
-    def part(name: str) -> Part:
-        layout = next((each for kind, each in related(archive, name) if kind == "slideLayout"), "")
-        return xml_part(archive, name, lambda source: drawing.slots(source, layout))
-
-    return drawing, [part(name) for name in names]
 
 
 def _styles(archive: Archive, types: Mapping[str, str]) -> tuple[dict[str, Style], str | None]:

@@ -5,7 +5,6 @@ damaged if the name of a column is not the text of its cell. The reading of Japa
 translated, as it says at which characters they are. Formulas that show text are computed when the file is opened.
 """
 
-import functools
 import html
 import re
 from collections.abc import Iterator
@@ -54,7 +53,7 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         reader.named.add_place(html.unescape(place[1] or place[2] or ""))
     drawing = Drawing(reader.code)
     parts = [xml_part(archive, name, reader.shared) for name, kind in types.items() if kind == _STRINGS]
-    parts += [xml_part(archive, name, functools.partial(reader.inline, name)) for name in reader.with_strings]
+    parts += [xml_part(archive, name, reader.inline) for name in reader.with_strings]
     parts += [xml_part(archive, name, drawing.slots) for name, kind in types.items() if kind in _DRAWINGS]
     if reader.has_text_formulas:
         parts.append(xml_part(archive, main, lambda _: (), _computed_at_once))
@@ -94,10 +93,10 @@ class _Reader:
         for index, element in enumerate(strings):
             yield from self._text(source, element, self._cells.get(index) or source.place(element.start))
 
-    def inline(self, name: str, source: XmlSource) -> Iterator[Slot]:
+    def inline(self, source: XmlSource) -> Iterator[Slot]:
         """Yield the texts of a sheet's own cells."""
         for cell in source.elements(lambda root: (f"{root.name.removesuffix('worksheet')}c",)):
-            place = f"{name}, {cell.attributes.get('r', '')}"
+            place = f"{source.part}, {cell.attributes.get('r', '')}"
             children = {each.name.rpartition(":")[2]: each for each in cell.elements}
             kind = cell.attributes.get("t", "")
             if kind == "inlineStr" and "is" in children:

@@ -84,7 +84,7 @@ class XmlSource:
         self.raw = data.decode("latin-1")
         self.place = Lines(self.raw, part).place
         self._data = data
-        self._part = part
+        self.part = part
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root."""
@@ -101,7 +101,7 @@ class XmlSource:
         try:
             parser.expat.Parse(block, is_last)
         except expat.ExpatError as error:
-            place = f"{self._part}, " if self._part else ""
+            place = f"{self.part}, " if self.part else ""
             raise DocumentError(
                 f"it is not well-formed XML: {expat.errors.messages[error.code]}.",
                 f"{place}line {error.lineno}, column {error.offset + 1}",
