@@ -8,7 +8,6 @@ translated, nor is code, which styles and fonts tell, and notes tell what else i
 """
 
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,11 +20,11 @@ from service.documents.docx_text import (
     NO_BREAK_HYPHEN,
     Item,
     balanced,
-    joined,
     run_of,
     sentence,
     separate,
     trimmed,
+    unchecked,
     with_fields,
 )
 from service.documents.errors import DocumentError
@@ -81,7 +80,7 @@ class _Reader:
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
-        items = trimmed(joined(items))
+        items = trimmed(items)
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         start, end = items[0], items[-1]
@@ -135,7 +134,7 @@ class _Reader:
         for child in run.elements:
             if child.name == f"{self._w}rPr":
                 properties = raw[child.start : child.end]
-                properties = properties if is_kept else self._of_any_language(properties)
+                properties = properties if is_kept else unchecked(properties)
             else:
                 children.append(child)
         for index, child in enumerate(children):
@@ -186,11 +185,6 @@ class _Reader:
             for piece in code(part, write) if is_code else [Piece(Kind.TEXT, write(part), part)]:
                 yield replace(item, kind=piece.kind, text=piece.text, raw=piece.raw, is_code=piece.is_code)
 
-    def _of_any_language(self, properties: str) -> str:
-        """Return a run's formatting without the language of its text, in which words that look the same may differ."""
-        left = re.sub(rf"<{self._w}(?:lang|noProof)(?:\s[^<>]*)?/>", "", properties)
-        return "" if re.fullmatch(rf"<{self._w}rPr>\s*</{self._w}rPr>", left) else left
-
     def _left(self, element: Element, slots: list[Slot], item: Item) -> Item:
         """Return an item for an element that stays as it is, but for the paragraphs in it, such as those of a box."""
         inner = list(_outermost(element, f"{self._w}p"))
@@ -219,9 +213,9 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     """Read a Word document."""
     archive = Archive(data)
     names, styles, notes = text_parts(archive)
-    _, parts, on_code = read_prose(
+    parts, on_code = read_prose(
         archive, names, names[:1], lambda by_font: _Reader(styles_of(archive, styles, by_font=by_font))
-    )
+    )[1:]
     return package(archive, parts, [*notes, *on_code, *notes_on_pictures(part.source for part in parts)])
 
 

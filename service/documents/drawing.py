@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from service.documents.code_styles import CodeStyles
 from service.documents.document import Slot, has_words
-from service.documents.docx_text import is_raised
+from service.documents.docx_text import is_raised, unchecked
 from service.documents.inline import FormattedText, Kind, Piece, code, has_code
 from service.documents.values import has_half
 from service.documents.xml_source import Element, XmlSource, as_raw
@@ -25,7 +25,6 @@ DRAWN = (
     "application/vnd.openxmlformats-officedocument.drawingml.chart+xml",
 )
 _NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
-_CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)\s*=\s*(?:"[^"]*"|'[^']*')""")
 _READINGS = ("rPh", "phoneticPr")  # of Japanese words; they say at which characters these are
 _LINE_ENDS = re.compile(r"([\n\r]+)")
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -62,7 +61,7 @@ class Runs:
                     write = functools.partial(self.write, formatting)
                     yield from (("", piece) for piece in code(shown(child), write))
                 else:
-                    yield from self._lines(_unchecked(source, properties), shown(child))
+                    yield from self._lines(unchecked(formatting), shown(child))
             elif name == "t":
                 yield from self._lines("", unescaped(child.text()))
             elif name == "br":
@@ -74,10 +73,7 @@ class Runs:
 
     def _lines(self, formatting: str, text: str) -> Iterator[tuple[str, Piece]]:
         for index, part in enumerate(_LINE_ENDS.split(text)):
-            yield (
-                formatting,
-                Piece(Kind.BREAK, self._run(formatting, part)) if index % 2 else Piece(Kind.TEXT, text=part),
-            )
+            yield formatting, Piece(Kind.BREAK if index % 2 else Kind.TEXT, self._run(formatting, part), part)
 
     def write(self, formatting: str, text: str) -> str:
         return self._run(formatting, _LINE_ENDS.sub(" ", text))
@@ -111,7 +107,7 @@ class Drawing:
             level = properties.attributes.get("lvl", "0") if properties else "0"
             font = fonts.get(level) if element.parent is body else None
             runs = Runs(element.name.removesuffix("p"), self._styles)
-            styles = (f"{layout} {about.get('idx', '0')} {level}", f"{layout} {level}") if about else ()
+            styles = [f"{layout} {about.get('idx', '0')} {level}"] if about else []
             pieces = list(runs.pieces(source, element, font, *styles))
             children = list(element.elements)
             start, end = (children[0].start, children[-1].end) if children else (0, 0)
@@ -170,12 +166,3 @@ def _has_more(run: Element) -> bool:
     others = [each for each in run.elements if each.name.rpartition(":")[2] not in ("t", "rPr")]
     apart = "".join(each for each in run.children if isinstance(each, str))
     return bool(others or apart.strip() or any(any(text.elements) for text in texts))
-
-
-def _unchecked(source: XmlSource, properties: Element | None) -> str:
-    """Return formatting as it is written, but for what a program found out about the language of the old text."""
-    if properties is None:
-        return ""
-    tag = source.raw[properties.start : properties.inner]
-    written = _CHECKED.sub("", tag) + source.raw[properties.inner : properties.end]
-    return "" if re.fullmatch(r"<[\w:]+\s*/>", written) else written

@@ -166,13 +166,13 @@ class FormattedText:
 
     def __init__(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool] = lambda _: False) -> None:
         """Take pieces with their formatting, which is that of text, and which formatting raises its text."""
-        every = list(_with_formatting(runs, is_raised))
+        every = _joined(runs, is_raised)
         lengths: Counter[str] = Counter()
         for formatting, piece in every:
-            if piece.kind is Kind.TEXT and formatting is not None:
+            if piece.kind is Kind.TEXT:
                 lengths[formatting] += 0 if is_raised(formatting) else len(piece.text.strip())
         self._base = lengths.most_common(1)[0][0]
-        self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
+        self.inline = InlineText(with_raised(self._in_pairs(every, is_raised), lambda each: is_raised(each.text)))
 
     def written(self, run: Callable[[str, str], str], translation: str) -> str:
         """Return a translation, of which `run` writes the texts, each with its formatting."""
@@ -186,11 +186,19 @@ class FormattedText:
             output.append(run(formats[-1], piece.text) if piece.kind is Kind.TEXT and piece.text else piece.raw)
         return "".join(output)
 
-    def _in_pairs(self, runs: Iterable[tuple[str | None, Piece]]) -> Iterator[Piece]:
-        """Yield the pieces with those that open and close other formatting, which is the `text` of these."""
-        current = self._base
+    def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
+        """Yield the pieces with those that open and close other formatting, which is the `text` of these.
+
+        White space and marks have that of the text before them in the same pair and line, unless this is raised.
+        """
+        current = before = self._base
         for formatting, piece in runs:
-            wanted = self._base if formatting is None else formatting
+            is_text = piece.kind is Kind.TEXT and piece.text.strip() != ""
+            if is_text and not is_raised(formatting):
+                before = formatting
+            elif piece.is_code or piece.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+                before = self._base
+            wanted = formatting if is_text else before
             if wanted != current:
                 yield from [Piece(Kind.CLOSE)] * (current != self._base)
                 yield from [Piece(Kind.OPEN, text=wanted)] * (wanted != self._base)
@@ -199,22 +207,21 @@ class FormattedText:
         yield from [Piece(Kind.CLOSE)] * (current != self._base)
 
 
-def _with_formatting(
-    runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]
-) -> Iterator[tuple[str | None, Piece]]:
-    """Yield pieces with their formatting, `None` for the most frequent one.
+def _joined(runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> list[tuple[str, Piece]]:
+    """Return runs with neighbouring texts of one formatting as one.
 
-    White space and marks have that of the text before them in the same pair and line, unless this is raised.
+    The letters of an ordinal get the formatting of its number: another language has others, or none.
     """
-    current: str | None = None
-    for formatting, piece in runs:
-        if piece.kind is Kind.TEXT and piece.text.strip():
-            yield formatting, piece
-            current = current if is_raised(formatting) else formatting
-        else:
-            if piece.is_code or piece.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
-                current = None
-            yield current, piece
+    every: list[tuple[str, Piece]] = []
+    for (kind, formatting), group in itertools.groupby(runs, lambda run: (run[1].kind, run[0])):
+        if kind is not Kind.TEXT:
+            every += group
+            continue
+        text = "".join(piece.text for _, piece in group)
+        before = every[-1] if every else ("", Piece(kind))
+        is_ordinal = before[1].kind is kind and before[1].text[-1:].isdigit() and is_letters(text)
+        every.append((before[0] if is_ordinal and is_raised(formatting) else formatting, Piece(kind, text=text)))
+    return every
 
 
 def has_code(pieces: Iterable[AnyPiece]) -> bool:

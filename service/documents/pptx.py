@@ -3,8 +3,9 @@
 Left as they are: masters and layouts, comments, descriptions of pictures, and what charts show of their tables.
 """
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, related
 from service.documents.code_styles import CodeStyles, Style, read_prose
@@ -21,7 +22,6 @@ _TEXT_TYPES = (
     *DRAWN,
 )
 _LAYOUT = "application/vnd.openxmlformats-officedocument.presentationml.slideLayout+xml"
-_LEVELS = "012345678"
 _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comments+xml",)
 
 
@@ -33,11 +33,12 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         raise DocumentError("it names no presentation.", CONTENT_TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
     names.sort(key=lambda name: _TEXT_TYPES.index(types[name]))
-    styles, default = _styles(archive, types)
+    fonts = (_styles(XmlSource(archive.read(name), name)) for name, kind in types.items() if kind == _LAYOUT)
+    styles = dict(itertools.chain.from_iterable(fonts))
     layouts = {name: each for name in names for kind, each in related(archive, name) if kind == "slideLayout"}
-    _, parts, notes = read_prose(
-        archive, names, names, lambda by_font: Drawing(CodeStyles(styles, default, by_font=by_font), layouts)
-    )
+    parts, notes = read_prose(
+        archive, names, names, lambda by_font: Drawing(CodeStyles(styles, None, by_font=by_font), layouts)
+    )[1:]
     if _TEXT_TYPES[-1] in types.values():
         notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
     if any(kind in _COMMENTS for kind in types.values()):
@@ -45,24 +46,9 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     return package(archive, parts, notes)
 
 
-def _styles(archive: Archive, types: Mapping[str, str]) -> tuple[dict[str, Style], str | None]:
-    """Return the fonts of layouts by placeholder and level, those of their masters by level, and the first of these."""
-    styles: dict[str, Style] = {}
-    default: str | None = None
-    for layout in (name for name, kind in types.items() if kind == _LAYOUT):
-        master = next((name for kind, name in related(archive, layout) if kind == "slideMaster"), "")
-        if master and f"{master} 0" not in styles:
-            source = XmlSource(archive.read(master), master)
-            for element in source.elements(lambda root: (f"{root.name.removesuffix('sldMaster')}bodyStyle",)):
-                fonts = fonts_of_levels(element)
-                styles |= {f"{master} {level}": Style("", "", fonts.get(level)) for level in _LEVELS}
-                default = default or fonts.get(_LEVELS[0])
-        styles |= {f"{layout} {level}": Style("", f"{master} {level}", None) for level in _LEVELS}
-        for element, about in in_bodies(XmlSource(archive.read(layout), layout)):
-            placeholder = f"{layout} {about.get('idx', '0')}"
-            if about.get("type", "").lower().endswith("title"):
-                styles[f"{placeholder} 0"] = Style("Title", "", None)
-            elif about:
-                fonts = fonts_of_levels(element)
-                styles |= {f"{placeholder} {level}": Style("", "", font) for level, font in fonts.items()}
-    return styles, default
+def _styles(source: XmlSource) -> Iterator[tuple[str, Style]]:
+    """Yield the fonts of a layout by placeholder and level, but for those of titles, which are prose."""
+    for element, about in in_bodies(source):
+        if about and not about.get("type", "").lower().endswith("title"):
+            for level, font in fonts_of_levels(element).items():
+                yield f"{source.part} {about.get('idx', '0')} {level}", Style("", "", font)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, xml_part
 from service.documents.code_styles import CodeStyles, note_on_code
 from service.documents.document import Document, DocumentOptions, Edit, Slot
-from service.documents.drawing import DRAWN, Drawing, Runs, escaped, shown, unescaped
+from service.documents.drawing import DRAWN, Drawing, Runs, escaped, unescaped
 from service.documents.errors import DocumentError
 from service.documents.formulas import NamedTexts
 from service.documents.values import value_slots
@@ -107,19 +107,17 @@ class _Reader:
 
     def _text(self, source: XmlSource, element: Element, place: str) -> Iterator[Slot]:
         """Yield the text of a string, which has one format, or runs that have their own."""
-        prefix = element.name[: element.name.rfind(":") + 1]
-        runs = [each for each in element.elements if each.name in (f"{prefix}t", f"{prefix}r")]
-        whole = "".join(unescaped(each.text()) if each.name == f"{prefix}t" else shown(each) for each in runs)
+        reader = Runs(element.name[: element.name.rfind(":") + 1], self.code, ' xml:space="preserve"')
+        pieces = list(reader.pieces(source, element))
+        whole = "".join(piece.text for _, piece in pieces)
+        text = element.first(f"{reader.prefix}t")
         if self.named.has(whole):
             return
-        if len(runs) == 1 and runs[0].name == f"{prefix}t":
-            before, after = source.raw[runs[0].start : runs[0].inner], source.raw[runs[0].outer : runs[0].end]
-            yield from value_slots(
-                element.inner, element.outer, whole, place, lambda text: before + escaped(text) + after
-            )
+        if text is None:
+            yield from reader.slot(pieces, element.inner, element.outer, place)
             return
-        reader = Runs(prefix, self.code, ' xml:space="preserve"')
-        yield from reader.slot(list(reader.pieces(source, element)), element.inner, element.outer, place)
+        before, after = source.raw[text.start : text.inner], source.raw[text.outer : text.end]
+        yield from value_slots(element.inner, element.outer, whole, place, lambda text: before + escaped(text) + after)
 
 
 def _computed_at_once(source: XmlSource) -> Iterator[Edit]:
