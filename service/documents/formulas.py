@@ -1,7 +1,8 @@
 """Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`.
 
 Formulas stay as they are, so these texts do, too: else they would not be found any more. Where a formula makes an
-address of text, as `INDIRECT(A1&"!B2")` does, the names of sheets and ranges stay, too; an address names no text.
+address of text, as `INDIRECT(A1&"!B2")` does, the names of sheets and ranges stay, too; an address names no text, and
+is none.
 """
 
 import re
@@ -9,6 +10,10 @@ import re
 from service.documents.document import has_words
 
 _STRING = re.compile(r'((?:INDIRECT|HYPERLINK)\(\s*+)?"((?:[^"]|"")*)"', re.IGNORECASE)
+# An address within the file, as Excel and LibreOffice write it.
+_ADDRESS = re.compile(
+    r"#?\$?(?:'((?:[^']|'')+)'|(\w[\w.]*?))[!.]\$?[A-Z]{1,3}\$?\d{1,7}(?::[!.]?\$?[A-Z]{1,3}\$?\d{1,7})?"
+)
 _OPERATOR = re.compile(r"<>|[<>]=?|=")
 _MAX_TOLD = 5
 _MAX_CHARACTERS = 40
@@ -43,7 +48,9 @@ class NamedTexts:
     def has(self, text: str) -> bool:
         """Return whether a cell's text stays as it is."""
         own = _compared(text)
-        is_named = own in self._named or (self._has_addresses and own in self._places)
+        address = _ADDRESS.fullmatch(text.strip())
+        is_address = address is not None and _compared((address[1] or address[2]).replace("''", "'")) in self._places
+        is_named = own in self._named or is_address or (self._has_addresses and own in self._places)
         if is_named and has_words(text):
             self._found[text.strip()] = None
         return is_named
