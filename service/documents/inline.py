@@ -189,11 +189,14 @@ class FormattedText:
     def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
         """Yield the pieces with those that open and close other formatting, which is the `text` of these.
 
-        White space and marks have that of the text before them in the same pair and line, unless this is raised.
+        White space and marks have that of the text before them in the same pair and line, unless this is raised; white
+        space before all text has its own.
         """
         current = before = self._base
+        is_first = True
         for formatting, piece in runs:
-            is_text = piece.kind is Kind.TEXT and piece.text.strip() != ""
+            is_text = piece.kind is Kind.TEXT and (is_first or piece.text.strip() != "")
+            is_first &= piece.kind in (Kind.MARK, Kind.ORDERED) or piece.text.isspace()
             if is_text and not is_raised(formatting):
                 before = formatting
             elif piece.is_code or piece.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
@@ -251,6 +254,8 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
             end -= 1
         elif partners.get(start) == end - 1:
             start, end = start + 1, end - 1
+        elif partners.get(start) == start + 2 and pieces[start + 1].text.isspace():
+            start += 3
         else:
             break
     before, inner, after = list(pieces[:start]), list(pieces[start:end]), list(pieces[end:])
