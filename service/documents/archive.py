@@ -79,6 +79,10 @@ class Archive:
             raise DocumentError(f"it has {entry.file_size} bytes; at most {MAX_PART_BYTES} are read.", name)
         return b"".join(self._blocks(entry))
 
+    def xml(self, name: str) -> XmlSource:
+        """Return an XML file, in UTF-8 whatever its encoding is."""
+        return XmlSource(decoded_xml(self.read(name), name)[0], name)
+
     def written(self, replaced: Mapping[str, bytes]) -> bytes:
         """Return the archive with other contents for some entries; order, dates and methods stay."""
         output = io.BytesIO()
@@ -170,8 +174,7 @@ def xml_part(
 def content_types(archive: Archive) -> dict[str, str]:
     """Return the content types of an archive's files, by their names; `slide2.xml` comes before `slide10.xml`."""
     found: dict[str, str] = {}  # of files, and of the endings of names
-    source = XmlSource(decoded_xml(archive.read(CONTENT_TYPES), CONTENT_TYPES)[0], CONTENT_TYPES)
-    for element in source.elements(_types):
+    for element in archive.xml(CONTENT_TYPES).elements(_types):
         own = element.attributes
         found[_normal(own.get("PartName", f".{own.get('Extension', '')}"))] = own.get("ContentType", "")
     names = sorted(
@@ -192,8 +195,7 @@ def related(archive: Archive, part: str) -> Iterator[tuple[str, str]]:
     name = archive.named(posixpath.join(folder, "_rels", f"{base}.rels"))
     if name is None:
         return
-    source = XmlSource(decoded_xml(archive.read(name), name)[0], name)
-    for element in source.elements(lambda root: (f"{root.name.removesuffix('Relationships')}Relationship",)):
+    for element in archive.xml(name).elements(lambda root: (f"{root.name.removesuffix('Relationships')}Relationship",)):
         target = element.attributes.get("Target", "").replace("\\", "/")
         found = archive.named(posixpath.normpath(posixpath.join("/", folder, target)))
         if found is not None and element.attributes.get("TargetMode", "") != "External":

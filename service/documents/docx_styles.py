@@ -2,15 +2,14 @@
 
 from service.documents.archive import Archive
 from service.documents.code_styles import CodeStyles, Style
-from service.documents.xml_source import Element, XmlSource, decoded_xml
+from service.documents.xml_source import Element
 
 
 def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
     """Return the styles in the file of this name, if there is one."""
     styles: dict[str, Style] = {}
     default: str | None = None  # the font of text without a style
-    source = XmlSource(decoded_xml(archive.read(name), name)[0] if name else b"<styles/>", name)
-    for element in source.elements(_wanted):
+    for element in archive.xml(name).elements(_wanted) if name else ():
         if element.name.endswith("docDefaults"):
             default = _font(element.at("rPrDefault", "rPr"))
             continue

@@ -33,7 +33,7 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         raise DocumentError("it names no presentation.", CONTENT_TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
     names.sort(key=lambda name: _TEXT_TYPES.index(types[name]))
-    fonts = (_styles(XmlSource(archive.read(name), name)) for name, kind in types.items() if kind == _LAYOUT)
+    fonts = (_styles(archive.xml(name)) for name, kind in types.items() if kind == _LAYOUT)
     styles = dict(itertools.chain.from_iterable(fonts))
     layouts = {name: each for name in names for kind, each in related(archive, name) if kind == "slideLayout"}
     parts, notes = read_prose(
