@@ -73,7 +73,8 @@ class Runs:
 
     def _lines(self, formatting: str, text: str) -> Iterator[tuple[str, Piece]]:
         for index, part in enumerate(_LINE_ENDS.split(text)):
-            yield formatting, Piece(Kind.BREAK if index % 2 else Kind.TEXT, self._run(formatting, part), part)
+            raw = self._run(formatting, part) if index % 2 else ""
+            yield formatting, Piece(Kind.BREAK if index % 2 else Kind.TEXT, raw, part)
 
     def write(self, formatting: str, text: str) -> str:
         return self._run(formatting, _LINE_ENDS.sub(" ", text))

@@ -108,16 +108,16 @@ class _Reader:
     def _text(self, source: XmlSource, element: Element, place: str) -> Iterator[Slot]:
         """Yield the text of a string, which has one format, or runs that have their own."""
         reader = Runs(element.name[: element.name.rfind(":") + 1], self.code, ' xml:space="preserve"')
-        pieces = list(reader.pieces(source, element))
-        whole = "".join(piece.text for _, piece in pieces)
         text = element.first(f"{reader.prefix}t")
-        if self.named.has(whole):
-            return
         if text is None:
-            yield from reader.slot(pieces, element.inner, element.outer, place)
-            return
-        before, after = source.raw[text.start : text.inner], source.raw[text.outer : text.end]
-        yield from value_slots(element.inner, element.outer, whole, place, lambda text: before + escaped(text) + after)
+            pieces = list(reader.pieces(source, element))
+            if not self.named.has("".join(piece.text for _, piece in pieces)):
+                yield from reader.slot(pieces, element.inner, element.outer, place)
+        elif not self.named.has(whole := unescaped(text.text())):
+            before, after = source.raw[text.start : text.inner], source.raw[text.outer : text.end]
+            yield from value_slots(
+                element.inner, element.outer, whole, place, lambda text: before + escaped(text) + after
+            )
 
 
 def _computed_at_once(source: XmlSource) -> Iterator[Edit]:
