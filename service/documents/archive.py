@@ -3,6 +3,7 @@ files as one document, such as the slides of a presentation or the chapters of a
 """
 
 import io
+import posixpath
 import re
 import struct
 import zipfile
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from service.documents.document import Document, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
-from service.documents.xml_source import Element, XmlSource, from_raw
+from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
 MAX_ENTRIES = 10_000
 MAX_TOTAL_BYTES = 256 * 1024 * 1024  # of all entries, unpacked
@@ -32,7 +33,6 @@ _DAMAGED = (
     ValueError,
 )
 _BORDER = "\ud800"  # between parts: half of a character, which none of them and no translation has
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 CONTENT_TYPES = "[Content_Types].xml"  # of an Open Packaging archive (ECMA-376, part 2)
 
 
@@ -50,6 +50,7 @@ class Archive:
         if len(self._entries) > MAX_ENTRIES:
             raise DocumentError(f"the archive has {len(self._entries)} entries; at most {MAX_ENTRIES} are read.")
         self.names = frozenset(entry.filename for entry in self._entries)
+        self._named = {_normal(name): name for name in sorted(self.names)}
         if len(self.names) < len(self._entries):
             raise DocumentError("the archive has two entries of one name.")
         total = sum(entry.file_size for entry in self._entries)
@@ -66,6 +67,10 @@ class Archive:
                     entry.filename,
                 )
 
+    def named(self, name: str) -> str | None:
+        """Return the entry of a name as Open Packaging compares it: without regard to case."""
+        return self._named.get(_normal(name))
+
     def read(self, name: str) -> bytes:
         if name not in self.names:
             raise DocumentError(f"the archive has no {name}; it is not {self._kind}.")
@@ -73,6 +78,10 @@ class Archive:
         if entry.file_size > MAX_PART_BYTES:
             raise DocumentError(f"it has {entry.file_size} bytes; at most {MAX_PART_BYTES} are read.", name)
         return b"".join(self._blocks(entry))
+
+    def xml(self, name: str) -> XmlSource:
+        """Return an XML file, in UTF-8 whatever its encoding is."""
+        return XmlSource(decoded_xml(self.read(name), name)[0], name)
 
     def written(self, replaced: Mapping[str, bytes]) -> bytes:
         """Return the archive with other contents for some entries; order, dates and methods stay."""
@@ -170,28 +179,44 @@ def xml_part(
     edits: Callable[[XmlSource], Iterable[Edit]] = lambda _: (),
 ) -> Part:
     """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes."""
-    data = archive.read(name)
-    if data.startswith(_UTF_16):
-        raise DocumentError("it is UTF-16; save the document again with its own program.", name)
+    data, encode = decoded_xml(archive.read(name), name)
     source = XmlSource(data, name)
-    return Part(name, source.raw, from_raw, list(slots(source)), list(edits(source)))
+    return Part(name, source.raw, lambda raw: encode(from_raw(raw)), list(slots(source)), list(edits(source)))
 
 
 def content_types(archive: Archive) -> dict[str, str]:
     """Return the content types of an archive's files, by their names; `slide2.xml` comes before `slide10.xml`."""
     found: dict[str, str] = {}  # of files, and of the endings of names
-    for element in XmlSource(archive.read(CONTENT_TYPES), CONTENT_TYPES).elements(_types):
+    for element in archive.xml(CONTENT_TYPES).elements(_types):
         own = element.attributes
-        name = own.get("PartName", f".{own.get('Extension', '')}").removeprefix("/").lower()
-        found[name] = own.get("ContentType", "")
-    names = sorted(archive.names, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)])
-    types = {name: found.get(name.lower(), found.get(f".{name.lower().rpartition('.')[2]}", "")) for name in names}
+        found[_normal(own.get("PartName", f".{own.get('Extension', '')}"))] = own.get("ContentType", "")
+    names = sorted(
+        archive.names - {CONTENT_TYPES}, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)]
+    )
+    types = {name: found.get(_normal(name), found.get(f".{name.lower().rpartition('.')[2]}", "")) for name in names}
     return {name: kind for name, kind in types.items() if kind}
 
 
 def _types(root: Element) -> tuple[str, ...]:
     prefix = root.name.removesuffix("Types")
     return f"{prefix}Override", f"{prefix}Default"
+
+
+def related(archive: Archive, part: str) -> Iterator[tuple[str, str]]:
+    """Yield the end of the type of each relationship of a file, or of the package, and the file that it leads to."""
+    folder, base = posixpath.split(part.replace("\\", "/"))
+    name = archive.named(posixpath.join(folder, "_rels", f"{base}.rels"))
+    if name is None:
+        return
+    for element in archive.xml(name).elements(lambda root: (f"{root.name.removesuffix('Relationships')}Relationship",)):
+        target = element.attributes.get("Target", "").replace("\\", "/")
+        found = archive.named(posixpath.normpath(posixpath.join("/", folder, target)))
+        if found is not None and element.attributes.get("TargetMode", "") != "External":
+            yield element.attributes.get("Type", "").rpartition("/")[2], found
+
+
+def _normal(name: str) -> str:
+    return name.replace("\\", "/").lstrip("/").lower()
 
 
 def note_on_left(number: int, one: str, several: str) -> str:

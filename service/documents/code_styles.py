@@ -5,10 +5,12 @@ and other styles of prose.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
-from service.documents.archive import note_on_left
+from service.documents.archive import Archive, Part, note_on_left, xml_part
+from service.documents.document import Slot
+from service.documents.xml_source import XmlSource
 
 _MAX_PARENTS = 50  # of a style; those of a hostile file may be in a circle
 # By name, as what files say of the pitch of a font would make code of most Japanese text.
@@ -71,6 +73,33 @@ class CodeStyles:
                 font = "" if _PROSE.match(style.name) else style.font
             key = style.parent
         return False, font
+
+
+class Reader(Protocol):
+    """A reader of the files of a document; `num_left` are the paragraphs that are nothing but code."""
+
+    num_left: int
+
+    def slots(self, source: XmlSource) -> Iterable[Slot]:
+        """Yield the texts of a file."""
+
+
+R = TypeVar("R", bound=Reader)
+
+
+def read_prose(
+    archive: Archive, names: Iterable[str], main: Collection[str], reader: Callable[[bool], R]
+) -> tuple[R, list[Part], list[str]]:
+    """Return files as parts, what has read them, and the note on code.
+
+    A document whose `main` files have nothing but code is one that was typewritten: it is read without regard to fonts.
+    """
+    for by_font in (True, False):
+        found = reader(by_font)
+        parts = [xml_part(archive, name, found.slots) for name in names]
+        if not found.num_left or any(part.slots for part in parts if part.name in main):
+            break
+    return found, parts, note_on_code(found.num_left)
 
 
 def note_on_code(number: int) -> list[str]:

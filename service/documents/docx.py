@@ -8,12 +8,11 @@ translated, nor is code, which styles and fonts tell, and notes tell what else i
 """
 
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from service.documents.archive import Archive, Part, package
-from service.documents.code_styles import CodeStyles, note_on_code
+from service.documents.archive import Archive, package
+from service.documents.code_styles import CodeStyles, read_prose
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_styles import is_code, styles_of
@@ -21,17 +20,17 @@ from service.documents.docx_text import (
     NO_BREAK_HYPHEN,
     Item,
     balanced,
-    joined,
     run_of,
     sentence,
     separate,
     trimmed,
+    unchecked,
     with_fields,
 )
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece, code, has_code
 from service.documents.layout import apart
-from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
+from service.documents.xml_source import Element, XmlSource
 
 _NAMESPACES = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
@@ -44,16 +43,18 @@ _LEFT_OUT = ("proofErr", "lastRenderedPageBreak")  # what Word found out about t
 
 
 class _Reader:
-    """The paragraphs of one XML file of the archive."""
+    """The paragraphs of the XML files of an archive."""
 
-    def __init__(self, name: str, data: bytes, styles: CodeStyles) -> None:
-        data, encode = decoded_xml(data, name)
-        self._source = XmlSource(data, name)
+    def __init__(self, styles: CodeStyles) -> None:
         self._styles = styles
-        self.num_left = 0  # paragraphs of code
+        self.num_left = 0
         self._w = ""  # the prefix of WordprocessingML, with its colon
-        slots = [slot for each in self._source.elements(self._paragraphs) for slot in self._of_paragraph(each)]
-        self.part = Part(name, self._source.raw, lambda raw: encode(from_raw(raw)), slots)
+
+    def slots(self, source: XmlSource) -> Iterator[Slot]:
+        """Yield the paragraphs of a file."""
+        self._source = source
+        for each in source.elements(self._paragraphs):
+            yield from self._of_paragraph(each)
 
     def _paragraphs(self, root: Element) -> tuple[str, ...]:
         declared = {value: key for key, value in root.attributes.items() if key == "xmlns" or key.startswith("xmlns:")}
@@ -79,7 +80,7 @@ class _Reader:
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
-        items = trimmed(joined(items))
+        items = trimmed(items)
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         start, end = items[0], items[-1]
@@ -133,7 +134,7 @@ class _Reader:
         for child in run.elements:
             if child.name == f"{self._w}rPr":
                 properties = raw[child.start : child.end]
-                properties = properties if is_kept else self._of_any_language(properties)
+                properties = properties if is_kept else unchecked(properties)
             else:
                 children.append(child)
         for index, child in enumerate(children):
@@ -184,11 +185,6 @@ class _Reader:
             for piece in code(part, write) if is_code else [Piece(Kind.TEXT, write(part), part)]:
                 yield replace(item, kind=piece.kind, text=piece.text, raw=piece.raw, is_code=piece.is_code)
 
-    def _of_any_language(self, properties: str) -> str:
-        """Return a run's formatting without the language of its text, in which words that look the same may differ."""
-        left = re.sub(rf"<{self._w}(?:lang|noProof)(?:\s[^<>]*)?/>", "", properties)
-        return "" if re.fullmatch(rf"<{self._w}rPr>\s*</{self._w}rPr>", left) else left
-
     def _left(self, element: Element, slots: list[Slot], item: Item) -> Item:
         """Return an item for an element that stays as it is, but for the paragraphs in it, such as those of a box."""
         inner = list(_outermost(element, f"{self._w}p"))
@@ -217,16 +213,10 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     """Read a Word document."""
     archive = Archive(data)
     names, styles, notes = text_parts(archive)
-    readers = _readers(archive, names, styles_of(archive, styles, by_font=True))
-    if readers[0].num_left and not readers[0].part.slots:  # a document of nothing but code is one that was typewritten
-        readers = _readers(archive, names, styles_of(archive, styles, by_font=False))
-    parts = [reader.part for reader in readers]
-    notes += note_on_code(sum(reader.num_left for reader in readers))
-    return package(archive, parts, [*notes, *notes_on_pictures(part.source for part in parts)])
-
-
-def _readers(archive: Archive, names: Sequence[str], styles: CodeStyles) -> list[_Reader]:
-    return [_Reader(name, archive.read(name), styles) for name in names]
+    parts, on_code = read_prose(
+        archive, names, names[:1], lambda by_font: _Reader(styles_of(archive, styles, by_font=by_font))
+    )[1:]
+    return package(archive, parts, [*notes, *on_code, *notes_on_pictures(part.source for part in parts)])
 
 
 def _outermost(element: Element, name: str) -> Iterator[Element]:

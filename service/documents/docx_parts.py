@@ -1,20 +1,17 @@
 """The files of a Word document: those with its text, by their relationships (ECMA-376, part 2), and what else has text.
 
 The main one is what the package says, whatever its name and its content type: of documents, templates, with macros or
-without. Names of files are compared as the standard says, without regard to case.
+without.
 """
 
-import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from service.documents.archive import Archive, note_on_left
+from service.documents.archive import CONTENT_TYPES, Archive, content_types, note_on_left, related
 from service.documents.errors import DocumentError
-from service.documents.xml_source import XmlSource, decoded_xml
 
-_CONTENT_TYPES = "[Content_Types].xml"
 _MAIN_TYPE = re.compile(
     r"application/vnd\.(?:openxmlformats-officedocument\.wordprocessingml|ms-word)\."
     r"(?:document|template)(?:\.macroEnabled)?\.main\+xml",
@@ -47,10 +44,9 @@ _ALTERNATIVE_TEXT = re.compile(r"""<(?:\w+:)?(?:docPr|cNvPr)\s(?:[^<>]*?\s)?desc
 
 def text_parts(archive: Archive) -> tuple[list[str], str, list[str]]:
     """Return the names of the files with text, the main one first, that of the styles, and notes on what is left."""
-    files = {_normal(name): name for name in archive.names}
-    package = list(_relationships(archive, files, ""))
-    main = next((name for kind, name in package if kind == "officeDocument"), None) or _main_by_type(archive, files)
-    own = sorted(_relationships(archive, files, main), key=lambda each: each[1])
+    package = list(related(archive, ""))
+    main = next((name for kind, name in package if kind == "officeDocument"), None) or _main_by_type(archive)
+    own = sorted(related(archive, main), key=lambda each: each[1])
     names = [main, *(name for kind, name in own if kind in _TEXT)]
     styles = next((name for kind, name in own if kind == "styles"), "")
     return list(dict.fromkeys(names)), styles, list(_left(archive, [*own, *package]))
@@ -74,32 +70,8 @@ def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterato
     return (note_on_left(number, one, several) for (one, several), number in numbers.items() if number)
 
 
-def _relationships(archive: Archive, files: Mapping[str, str], part: str) -> Iterator[tuple[str, str]]:
-    """Yield the end of the type of each relationship of a file, or of the package, and the file that it leads to."""
-    folder, base = posixpath.split(part.replace("\\", "/"))
-    name = files.get(_normal(posixpath.join(folder, "_rels", f"{base}.rels")))
-    if name is None:
-        return
-    source = XmlSource(decoded_xml(archive.read(name), name)[0], name)
-    for element in source.elements(lambda root: (f"{root.name.removesuffix('Relationships')}Relationship",)):
-        target = element.attributes.get("Target", "").replace("\\", "/")
-        found = files.get(_normal(posixpath.normpath(posixpath.join("/", folder, target))))
-        if found is not None and element.attributes.get("TargetMode", "") != "External":
-            yield element.attributes.get("Type", "").rpartition("/")[2], found
-
-
-def _main_by_type(archive: Archive, files: Mapping[str, str]) -> str:
-    source = XmlSource(decoded_xml(archive.read(_CONTENT_TYPES), _CONTENT_TYPES)[0], _CONTENT_TYPES)
-    for element in source.elements(lambda _: ("Override", "Default")):
-        if _MAIN_TYPE.fullmatch(element.attributes.get("ContentType", "")):
-            name = files.get(_normal(element.attributes.get("PartName", "")))
-            ending = f".{element.attributes.get('Extension', '')}".lower()
-            others = (own for key, own in sorted(files.items()) if key.endswith(ending) and own != _CONTENT_TYPES)
-            name = name or next(others, None)
-            if name is not None:
-                return name
-    raise DocumentError("it names no text of a Word document: its main file is missing.", _CONTENT_TYPES)
-
-
-def _normal(name: str) -> str:
-    return name.replace("\\", "/").lstrip("/").lower()
+def _main_by_type(archive: Archive) -> str:
+    for name, kind in content_types(archive).items():
+        if _MAIN_TYPE.fullmatch(kind):
+            return name
+    raise DocumentError("it names no text of a Word document: its main file is missing.", CONTENT_TYPES)

@@ -2,19 +2,18 @@
 
 from service.documents.archive import Archive
 from service.documents.code_styles import CodeStyles, Style
-from service.documents.xml_source import Element, XmlSource, decoded_xml
+from service.documents.xml_source import Element
 
 
 def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
     """Return the styles in the file of this name, if there is one."""
     styles: dict[str, Style] = {}
     default: str | None = None  # the font of text without a style
-    source = XmlSource(decoded_xml(archive.read(name), name)[0] if name else b"<styles/>", name)
-    for element in source.elements(_wanted):
+    for element in archive.xml(name).elements(_wanted) if name else ():
         if element.name.endswith("docDefaults"):
-            default = _font(_child(_child(element, "rPrDefault"), "rPr"))
+            default = _font(element.at("rPrDefault", "rPr"))
             continue
-        own = Style(_value(element, "name"), _value(element, "basedOn"), _font(_child(element, "rPr")))
+        own = Style(_value(element, "name"), _value(element, "basedOn"), _font(element.at("rPr")))
         about = element.local
         styles[about.get("styleId", "")] = own
         if own.font is not None and about.get("type") == "paragraph" and about.get("default") in ("1", "true", "on"):
@@ -42,16 +41,11 @@ def _properties(element: Element | None) -> Element | None:
 
 def _font(properties: Element | None) -> str | None:
     """Return the font of letters; empty if it is the theme's, and `None` if nothing is said of it."""
-    fonts = _child(properties, "rFonts")
+    fonts = properties.at("rFonts") if properties else None
     found = fonts.local if fonts else {}
     return "" if "asciiTheme" in found else found.get("ascii", found.get("hAnsi"))
 
 
 def _value(element: Element | None, name: str) -> str:
-    found = _child(element, name)
+    found = element.at(name) if element else None
     return found.local.get("val", "") if found else ""
-
-
-def _child(element: Element | None, name: str) -> Element | None:
-    children = element.elements if element else ()
-    return next((each for each in children if each.name.rpartition(":")[2] == name), None)

@@ -1,19 +1,23 @@
 """Paragraphs of Word documents: their parts in order, those that are a field, texts to translate, and these as runs."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.documents.document import Doubt, Edit
-from service.documents.inline import FormattedText, Kind, Piece, is_letters, partners_of
+from service.documents.inline import FormattedText, Kind, Piece, partners_of
 from service.documents.xml_source import as_raw
 
 _SPACES = re.compile(r"[\t\n\r]+")
 _IN_PLACE = "\0"  # begins what is written of a piece that stays where it is in the source
 NO_BREAK_HYPHEN = "\u2011"
 _HYPHENED = re.compile(r"[\w\u2011-]*\u2011[\w\u2011-]*")
-_RAISED = re.compile(r'vertAlign\s[^<>]*?val="(?:superscript|subscript)"')
+_RAISED = re.compile(r'vertAlign\s[^<>]*?val="(?:superscript|subscript)"|\sbaseline="-?[1-9]')
+# What a program found out about the language of the old text, in which words that look the same may differ.
+_CHECKED = re.compile(
+    r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)\s*=\s*(?:"[^"]*"|'[^']*')|<(?:\w+:)?(?:lang|noProof)(?:\s[^<>]*)?/>"""
+)
+_NOTHING = re.compile(r"<([\w:]+)\s*(?:/>|>\s*</\1>)")
 _HYPHENABLE = re.compile(r"[\w-]+")
 
 
@@ -159,11 +163,10 @@ class Sentence:
                 yield Edit(borders[2 * index], borders[2 * index + 1], stretch)
 
     def _stretches(self, translation: str) -> list[str]:
-        output = [self.before]
-        for formatting, piece in self.text.runs(translation):
-            is_run = piece.kind is Kind.TEXT and piece.text
-            output.append(run_of(self.w, formatting, self._hyphened(piece.text)) if is_run else piece.raw)
-        return "".join((*output, self.after)).split(_IN_PLACE)
+        return f"{self.before}{self.text.written(self._run, translation)}{self.after}".split(_IN_PLACE)
+
+    def _run(self, formatting: str, text: str) -> str:
+        return run_of(self.w, formatting, self._hyphened(text))
 
     def _hyphened(self, text: str) -> str:
         def word(match: re.Match[str]) -> str:
@@ -176,8 +179,8 @@ class Sentence:
 def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
     """Return the text of items of a paragraph."""
     runs = list(_runs(items))
-    words = (word for _, piece in runs if piece.kind is Kind.TEXT for word in _HYPHENED.findall(piece.text))
-    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in words}
+    text = "".join(piece.text if piece.kind is Kind.TEXT else " " for _, piece in runs)
+    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
     if hyphened:
         runs = [(formatting, _with_usual_hyphens(piece)) for formatting, piece in runs]
     return Sentence(FormattedText(runs, is_raised), w, before, after, frozenset(hyphened))
@@ -186,37 +189,6 @@ def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence
 def _with_usual_hyphens(piece: Piece) -> Piece:
     is_text = piece.kind is Kind.TEXT
     return piece._replace(text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if is_text else piece
-
-
-def joined(items: Sequence[Item]) -> list[Item]:
-    """Return the items with neighbouring texts of the same formatting as one.
-
-    The letters of an ordinal get the formatting of its number: another language has others, or none.
-    """
-    every: list[Item] = []
-    for _, group in itertools.groupby(enumerate(items), lambda each: _formatting(*each)):
-        item = _joined([each for _, each in group])
-        before = every[-1] if every else item
-        is_text = {before.kind, item.kind} == {Kind.TEXT}
-        if is_text and is_raised(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
-            item = replace(item, properties=before.properties)
-        every.append(item)
-    return every
-
-
-def _formatting(index: int, item: Item) -> str | int:
-    """Return the key by which neighbouring texts are joined into a run; anything else has its own, its index."""
-    return item.properties if item.kind is Kind.TEXT else index
-
-
-def _joined(items: Sequence[Item]) -> Item:
-    return replace(
-        items[0],
-        end=items[-1].end,
-        raw="".join(item.raw for item in items),
-        text="".join(item.text for item in items),
-        splits_after=items[-1].splits_after,
-    )
 
 
 def run_of(w: str, properties: str, text: str) -> str:
@@ -234,20 +206,18 @@ def is_raised(properties: str) -> bool:
     return _RAISED.search(properties) is not None
 
 
-def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
-    """Yield pieces with their formatting; white space has that of the text before it, unless this is raised."""
-    current: str | None = None
+def unchecked(properties: str) -> str:
+    """Return a run's formatting without what is said of the language of its text; nothing if that is all."""
+    left = _CHECKED.sub("", properties)
+    return "" if _NOTHING.fullmatch(left) else left
+
+
+def _runs(items: Iterable[Item]) -> Iterator[tuple[str, Piece]]:
+    """Yield the pieces of items with their formatting."""
     for item in items:
         assert item.kind is not None
-        if item.kind is Kind.TEXT:
-            formatting = item.properties if item.text.strip() else current
-            current = current if is_raised(item.properties) else formatting
-            yield formatting, Piece(item.kind, text=item.text)
-            continue
-        if item.is_code or item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
-            current = None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
-        yield current, Piece(item.kind, raw, item.text)
+        yield item.properties, Piece(item.kind, raw, item.text, is_code=item.is_code)
 
 
 def trimmed(items: Sequence[Item]) -> Sequence[Item]:

@@ -1,13 +1,19 @@
 """Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`.
 
-Formulas stay as they are, so these texts do, too: else they would not be found any more.
+Formulas stay as they are, so these texts do, too: else they would not be found any more. Where a formula makes an
+address of text, as `INDIRECT(A1&"!B2")` does, the names of sheets and ranges stay, too; an address names no text, and
+is none.
 """
 
 import re
 
 from service.documents.document import has_words
 
-_STRING = re.compile(r'"((?:[^"]|"")*)"')
+_STRING = re.compile(r'((?:INDIRECT|HYPERLINK)\(\s*+)?"((?:[^"]|"")*)"', re.IGNORECASE)
+# An address within the file, as Excel and LibreOffice write it.
+_ADDRESS = re.compile(
+    r"#?\$?(?:'((?:[^']|'')+)'|(\w[\w.]*?))[!.]\$?[A-Z]{1,3}\$?\d{1,7}(?::[!.]?\$?[A-Z]{1,3}\$?\d{1,7})?"
+)
 _OPERATOR = re.compile(r"<>|[<>]=?|=")
 _MAX_TOLD = 5
 _MAX_CHARACTERS = 40
@@ -18,22 +24,33 @@ class NamedTexts:
 
     def __init__(self) -> None:
         self._named: set[str] = set()
+        self._places: set[str] = set()
+        self._has_addresses = False
         self._found: dict[str, None] = {}
 
     def add(self, *texts: str) -> None:
-        self._named.update(text.strip().casefold() for text in texts)
+        self._named.update(map(_compared, texts))
+
+    def add_place(self, name: str) -> None:
+        """Take the name of a sheet or a range."""
+        self._places.add(_compared(name))
 
     def add_formula(self, formula: str) -> None:
         """Take the strings of a formula, without the operators of conditions, and the parts of one that is a list."""
-        for match in _STRING.finditer(formula):
-            text = match[1].replace('""', '"')
-            self.add(_OPERATOR.sub("", text, count=1) if _OPERATOR.match(text) else text)
-            if match[0] == formula.strip():
+        self._has_addresses |= "INDIRECT(" in formula.upper()
+        for is_address, string in _STRING.findall(formula):
+            text = string.replace('""', '"')
+            if not is_address:
+                self.add(_OPERATOR.sub("", text, count=1) if _OPERATOR.match(text) else text)
+            if f'"{string}"' == formula.strip():
                 self.add(*text.split(","))
 
     def has(self, text: str) -> bool:
         """Return whether a cell's text stays as it is."""
-        is_named = text.strip().casefold() in self._named
+        own = _compared(text)
+        address = _ADDRESS.fullmatch(text.strip())
+        is_address = address is not None and _compared((address[1] or address[2]).replace("''", "'")) in self._places
+        is_named = own in self._named or is_address or (self._has_addresses and own in self._places)
         if is_named and has_words(text):
             self._found[text.strip()] = None
         return is_named
@@ -45,6 +62,10 @@ class NamedTexts:
         told = ", ".join(f'"{_printable(text)}"' for text in list(self._found)[:_MAX_TOLD])
         more = f" and {len(self._found) - _MAX_TOLD} more" if len(self._found) > _MAX_TOLD else ""
         return [f"Cells were left as they are where formulas or tables name their text: {told}{more}."]
+
+
+def _compared(text: str) -> str:
+    return text.strip().casefold()
 
 
 def _printable(text: str) -> str:

@@ -164,38 +164,67 @@ class InlineText:
 class FormattedText:
     """A sentence of runs, each with a formatting. What differs from the most frequent one is in a pair of its own."""
 
-    def __init__(
-        self, runs: Iterable[tuple[str | None, Piece]], is_raised: Callable[[str], bool] = lambda _: False
-    ) -> None:
-        """Take pieces with their formatting, `None` for the most frequent one, and which formatting raises its text."""
-        every = list(runs)
+    def __init__(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool] = lambda _: False) -> None:
+        """Take pieces with their formatting, which is that of text, and which formatting raises its text."""
+        every = _joined(runs, is_raised)
         lengths: Counter[str] = Counter()
         for formatting, piece in every:
-            if piece.kind is Kind.TEXT and formatting is not None:
+            if piece.kind is Kind.TEXT:
                 lengths[formatting] += 0 if is_raised(formatting) else len(piece.text.strip())
         self._base = lengths.most_common(1)[0][0]
-        self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
+        self.inline = InlineText(with_raised(self._in_pairs(every, is_raised), lambda each: is_raised(each.text)))
 
-    def runs(self, translation: str) -> Iterator[tuple[str, Piece]]:
+    def written(self, run: Callable[[str, str], str], translation: str) -> str:
+        """Return a translation, of which `run` writes the texts, each with its formatting."""
         formats = [self._base]  # outside of all pairs, and in each that is open
+        output: list[str] = []
         for piece in self.inline.pieces(translation):
             if piece.kind is Kind.OPEN:
                 formats.append(formats[-1] if piece.raw else piece.text)
             elif piece.kind is Kind.CLOSE:
                 formats.pop()
-            yield formats[-1], piece
+            output.append(run(formats[-1], piece.text) if piece.kind is Kind.TEXT and piece.text else piece.raw)
+        return "".join(output)
 
-    def _in_pairs(self, runs: Iterable[tuple[str | None, Piece]]) -> Iterator[Piece]:
-        """Yield the pieces with those that open and close other formatting, which is the `text` of these."""
-        current = self._base
+    def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
+        """Yield the pieces with those that open and close other formatting, which is the `text` of these.
+
+        White space and marks have that of the text before them in the same pair and line, unless this is raised; white
+        space before all text has its own.
+        """
+        current = before = self._base
+        is_first = True
         for formatting, piece in runs:
-            wanted = self._base if formatting is None else formatting
+            is_text = piece.kind is Kind.TEXT and (is_first or piece.text.strip() != "")
+            is_first &= piece.kind in (Kind.MARK, Kind.ORDERED) or piece.text.isspace()
+            if is_text and not is_raised(formatting):
+                before = formatting
+            elif piece.is_code or piece.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+                before = self._base
+            wanted = formatting if is_text else before
             if wanted != current:
                 yield from [Piece(Kind.CLOSE)] * (current != self._base)
                 yield from [Piece(Kind.OPEN, text=wanted)] * (wanted != self._base)
                 current = wanted
             yield piece
         yield from [Piece(Kind.CLOSE)] * (current != self._base)
+
+
+def _joined(runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> list[tuple[str, Piece]]:
+    """Return runs with neighbouring texts of one formatting as one.
+
+    The letters of an ordinal get the formatting of its number: another language has others, or none.
+    """
+    every: list[tuple[str, Piece]] = []
+    for (kind, formatting), group in itertools.groupby(runs, lambda run: (run[1].kind, run[0])):
+        if kind is not Kind.TEXT:
+            every += group
+            continue
+        text = "".join(piece.text for _, piece in group)
+        before = every[-1] if every else ("", Piece(kind))
+        is_ordinal = before[1].kind is kind and before[1].text[-1:].isdigit() and is_letters(text)
+        every.append((before[0] if is_ordinal and is_raised(formatting) else formatting, Piece(kind, text=text)))
+    return every
 
 
 def has_code(pieces: Iterable[AnyPiece]) -> bool:
@@ -225,6 +254,8 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
             end -= 1
         elif partners.get(start) == end - 1:
             start, end = start + 1, end - 1
+        elif partners.get(start) == start + 2 and pieces[start + 1].text.isspace():
+            start += 3
         else:
             break
     before, inner, after = list(pieces[:start]), list(pieces[start:end]), list(pieces[end:])

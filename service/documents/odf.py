@@ -7,15 +7,14 @@ pictures.
 """
 
 import bisect
-import collections
 import functools
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from service.documents.archive import Archive, Part, package, xml_part
-from service.documents.code_styles import CodeStyles, Style, note_on_code
+from service.documents.archive import Archive, package
+from service.documents.code_styles import CodeStyles, Style, read_prose
 from service.documents.document import Document, DocumentOptions, Edit, Slot
 from service.documents.errors import DocumentError
 from service.documents.formulas import NamedTexts
@@ -24,7 +23,7 @@ from service.documents.xml_source import Element, XmlSource, as_raw, from_raw
 
 MAX_NESTED = 8  # paragraphs within paragraphs
 _MANIFEST = "META-INF/manifest.xml"
-_PARTS = ("content.xml", "styles.xml")
+_PARTS = ("styles.xml", "content.xml")
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
 _PAIRS = ("span", "a", "meta")
 _BREAKS = ("tab", "line-break")
@@ -34,6 +33,7 @@ _DEFAULTS = ("paragraph Standard", "paragraph ")  # the styles of text without o
 _ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
 # What names texts of cells: formulas and conditions, the columns of pivot tables, and values of filters.
 _NAMING = re.compile(r"""\s(?:table|calcext):(?:formula|condition|source-field-name|value)=("[^"]*"|'[^']*')""")
+_PLACE = re.compile(r"""<table:(?:table|named-range)\s(?:[^<>]*?\s)?table:name=("[^"]*"|'[^']*')""")
 _STRING_VALUE = re.compile(r"""\soffice:string-value=(?:"[^"]*"|'[^']*')""")
 _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
@@ -42,26 +42,30 @@ _INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|r
 
 
 class _Reader:
-    def __init__(self, source: XmlSource, styles: Mapping[str, Style], *, by_font: bool) -> None:
-        """Take the styles of the whole document by family and name."""
-        self._source = source
-        self._prefixes: dict[str, str] = {}  # with their colons
-        self._invisible: set[str] = set()  # names of styles
-        self.styles = dict(styles)
-        self._fonts: dict[str, str] = {}
-        default = next((styles[key].font for key in _DEFAULTS if key in styles and styles[key].font is not None), None)
+    def __init__(self, by_font: bool) -> None:
         self.named = NamedTexts()
+        self.has_comments = False
+        self.num_left = 0
+        self._by_font = by_font
+        self._styles: dict[str, Style] = {}  # by family and name; those of a file are used in the next one, too
+        self._prefixes: dict[str, str] = {}  # with their colons
+
+    def slots(self, source: XmlSource) -> Iterator[Slot]:
+        """Yield the paragraphs of a file."""
+        self._source = source
+        self._invisible: set[str] = set()  # names of styles
+        self._fonts: dict[str, str] = {}
+        found = (self._styles[key].font for key in _DEFAULTS if key in self._styles)
+        default = next((font for font in found if font is not None), None)
+        self._code = CodeStyles(self._styles, default, by_font=self._by_font)
         for value in _NAMING.findall(source.raw):
-            text = html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
+            text = _unquoted(value)
             self.named.add(text)
             self.named.add_formula(text)
-        self._code = CodeStyles(self.styles, default, by_font=by_font)
-        self.has_comments = False
-        self.num_left = 0  # paragraphs of code
-
-    def slots(self) -> Iterator[Slot]:
+        for value in _PLACE.findall(source.raw):
+            self.named.add_place(_unquoted(value))
         left: tuple[str, ...] = ()
-        for element in self._source.elements(self._wanted):
+        for element in source.elements(self._wanted):
             if element.name.startswith(self._prefixes["style"]):
                 self._note_style(element)
                 continue
@@ -85,20 +89,17 @@ class _Reader:
     def _note_style(self, style: Element) -> None:
         """Note a style or a font, and whether a style of spans changes nothing one sees, as one for each revision."""
         own = style.local
-        name = own.get("name", "")
+        name, family, parent = (own.get(each, "") for each in ("name", "family", "parent-style-name"))
         if "font-family" in own:
             self._fonts[name] = own["font-family"]
             return
-        fonts = [each.local for each in style.elements if each.name == self._name("style", "text-properties")]
-        font = next((each.get("font-name", each.get("font-family")) for each in fonts), None)
-        parent = f"{own.get('family')} {own.get('parent-style-name', '')}"
+        properties = style.at("text-properties")
+        found = properties.local if properties else {}
+        font = found.get("font-name", found.get("font-family"))
         shown = own.get("display-name", name.replace("_20_", " "))
-        self.styles[f"{own.get('family')} {name}"] = Style(shown, parent, self._fonts.get(font or "", font))
-        found = {self._name("style", each): each for each in ("family", "parent-style-name")}
-        known = {found[key]: value for key, value in style.attributes.items() if key in found}
-        if known != {"family": "text"}:
-            return
-        if all(_INVISIBLE.fullmatch(key) for each in style.elements for key in each.attributes):
+        self._styles[f"{family} {name}"] = Style(shown, f"{family} {parent}", self._fonts.get(font or "", font))
+        every = (key for each in style.elements for key in each.attributes)
+        if family == "text" and not parent and all(map(_INVISIBLE.fullmatch, every)):
             self._invisible.add(name)
 
     def _is_code(self, element: Element) -> bool:
@@ -202,29 +203,16 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     archive = Archive(data, "an OpenDocument file", "an OpenDocument file")
     if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
         raise DocumentError("it is encrypted; save it without a password.", _MANIFEST)
-    readers, parts = _parts(archive, by_font=True)
-    if readers[0].num_left and not parts[0].slots:  # a document of nothing but code is one that was typewritten
-        readers, parts = _parts(archive, by_font=False)
-    notes = [*readers[0].named.notes, *note_on_code(sum(reader.num_left for reader in readers))]
-    if any(reader.has_comments for reader in readers):
+    names = [name for name in _PARTS if name in archive.names or name == _PARTS[-1]]
+    reader, parts, notes = read_prose(archive, names, _PARTS[-1:], _Reader)
+    notes = [*reader.named.notes, *notes]
+    if reader.has_comments:
         notes.append("Comments were left as they are.")
-    return package(archive, parts, notes)
+    return package(archive, reversed(parts), notes)
 
 
-def _parts(archive: Archive, *, by_font: bool) -> tuple[list[_Reader], list[Part]]:
-    names = [name for name in _PARTS if name in archive.names or name == _PARTS[0]]
-    styles: dict[str, Style] = {}
-    for name in names[1:]:  # those of the second file are used in the first one, too
-        common = _Reader(XmlSource(archive.read(name), name), {}, by_font=by_font)
-        collections.deque(common.slots(), maxlen=0)
-        styles = common.styles
-    readers: list[_Reader] = []
-
-    def slots(source: XmlSource) -> Iterator[Slot]:
-        readers.append(_Reader(source, styles, by_font=by_font))
-        return readers[-1].slots()
-
-    return readers, [xml_part(archive, name, slots) for name in names]
+def _unquoted(value: str) -> str:
+    return html.unescape(from_raw(value[1:-1]).decode("utf-8", "replace"))
 
 
 def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:

@@ -5,21 +5,18 @@ damaged if the name of a column is not the text of its cell. The reading of Japa
 translated, as it says at which characters they are. Formulas that show text are computed when the file is opened.
 """
 
-import functools
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from service.documents.archive import CONTENT_TYPES, Archive, content_types, package, xml_part
 from service.documents.code_styles import CodeStyles, note_on_code
-from service.documents.document import Document, DocumentOptions, Edit, Slot, has_words
-from service.documents.docx_text import is_raised
-from service.documents.drawing import DRAWN, Drawing
+from service.documents.document import Document, DocumentOptions, Edit, Slot
+from service.documents.drawing import DRAWN, Drawing, Runs, escaped, unescaped
 from service.documents.errors import DocumentError
 from service.documents.formulas import NamedTexts
-from service.documents.inline import FormattedText, Kind, Piece, code
-from service.documents.values import has_half, value_slots
-from service.documents.xml_source import Element, XmlSource, as_raw
+from service.documents.values import value_slots
+from service.documents.xml_source import Element, XmlSource
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 _MAIN = re.compile(r"application/vnd\.(?:openxmlformats-.*|ms-excel)\.(?:sheet|template)(?:\.macroEnabled)?\.main\+xml")
@@ -34,12 +31,11 @@ _NAME = re.compile(
     r"""<(?:\w+:)?(?:filter|customFilter|cfRule|tableColumn|cacheField)\s((?:[^<>"']|"[^"]*"|'[^']*')*+)>"""
 )
 _VALUE = re.compile(r"""\b(?:val|text|name|totalsRowLabel)=(?:"([^"]*)"|'([^']*)')""")
+_PLACE = re.compile(r"""<(?:\w+:)?(?:sheet|definedName)\s(?:[^<>]*?\s)?name=(?:"([^"]*)"|'([^']*)')""")
 _CELL = re.compile(r"<(?:\w+:)?c\s([^<>]*)>\s*<(?:\w+:)?v>(\d{1,9})</")
 _ADDRESS = re.compile(r'\br="([A-Z]{1,3}\d{1,7})"')
 _OWN_STRING = re.compile(r'\st="(?:inlineStr"|str"[^<>]*>\s*<(?:\w+:)?v\b)')
 _TEXT_FORMULA = re.compile(r'\st="str"[^<>]*>\s*<(?:\w+:)?f\b')
-_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
-_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x08\x0b-\x1f]")
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
@@ -53,9 +49,11 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     for name, kind in types.items():
         if kind in _NAMING or name == main:
             reader.note_names(name, archive.read(name).decode("utf-8", "replace"))
-    drawing = Drawing()
+    for place in _PLACE.finditer(archive.read(main).decode("utf-8", "replace")):
+        reader.named.add_place(html.unescape(place[1] or place[2] or ""))
+    drawing = Drawing(reader.code)
     parts = [xml_part(archive, name, reader.shared) for name, kind in types.items() if kind == _STRINGS]
-    parts += [xml_part(archive, name, functools.partial(reader.inline, name)) for name in reader.with_strings]
+    parts += [xml_part(archive, name, reader.inline) for name in reader.with_strings]
     parts += [xml_part(archive, name, drawing.slots) for name, kind in types.items() if kind in _DRAWINGS]
     if reader.has_text_formulas:
         parts.append(xml_part(archive, main, lambda _: (), _computed_at_once))
@@ -72,7 +70,7 @@ class _Reader:
         self.named = NamedTexts()
         self.with_strings: list[str] = []  # sheets that have strings of their own
         self.has_text_formulas = False
-        self._code = CodeStyles({}, None, by_font=True)
+        self.code = CodeStyles({}, None, by_font=True)
         self._cells: dict[int, str] = {}  # the first one of each shared string
 
     def note_names(self, name: str, text: str) -> None:
@@ -81,7 +79,7 @@ class _Reader:
             self.named.add_formula(html.unescape(formula[1]))
         for element in _NAME.finditer(text):
             for value in _VALUE.finditer(element[1]):
-                self.named.add(_unescaped(html.unescape(value[1] or value[2] or "")))
+                self.named.add(unescaped(html.unescape(value[1] or value[2] or "")))
         for cell in _CELL.finditer(text):
             if 't="s"' in cell[1] and int(cell[2]) not in self._cells and (address := _ADDRESS.search(cell[1])):
                 self._cells[int(cell[2])] = f"{name}, {address[1]}"
@@ -95,77 +93,31 @@ class _Reader:
         for index, element in enumerate(strings):
             yield from self._text(source, element, self._cells.get(index) or source.place(element.start))
 
-    def inline(self, name: str, source: XmlSource) -> Iterator[Slot]:
+    def inline(self, source: XmlSource) -> Iterator[Slot]:
         """Yield the texts of a sheet's own cells."""
         for cell in source.elements(lambda root: (f"{root.name.removesuffix('worksheet')}c",)):
-            place = f"{name}, {cell.attributes.get('r', '')}"
+            place = f"{source.part}, {cell.attributes.get('r', '')}"
             children = {each.name.rpartition(":")[2]: each for each in cell.elements}
             kind = cell.attributes.get("t", "")
             if kind == "inlineStr" and "is" in children:
                 yield from self._text(source, children["is"], place)
             elif kind == "str" and children.keys() == {"v"} and not self.named.has(children["v"].text()):
                 value = children["v"]
-                yield from value_slots(value.inner, value.outer, _unescaped(value.text()), place, _escaped)
+                yield from value_slots(value.inner, value.outer, unescaped(value.text()), place, escaped)
 
     def _text(self, source: XmlSource, element: Element, place: str) -> Iterator[Slot]:
         """Yield the text of a string, which has one format, or runs that have their own."""
-        x = element.name[: element.name.rfind(":") + 1]
-        runs = [each for each in element.elements if each.name in (f"{x}t", f"{x}r")]
-        said = (run if run.name == f"{x}t" else run.first(f"{x}t") for run in runs)
-        texts = [_unescaped(each.text()) if each else "" for each in said]
-        whole = "".join(texts)
-        if not has_words(whole) or has_half(whole) or self.named.has(whole):
-            return
-        if len(runs) == 1 and runs[0].name == f"{x}t":
-            before, after = source.raw[runs[0].start : runs[0].inner], source.raw[runs[0].outer : runs[0].end]
+        reader = Runs(element.name[: element.name.rfind(":") + 1], self.code, ' xml:space="preserve"')
+        text = element.first(f"{reader.prefix}t")
+        if text is None:
+            pieces = list(reader.pieces(source, element))
+            if not self.named.has("".join(piece.text for _, piece in pieces)):
+                yield from reader.slot(pieces, element.inner, element.outer, place)
+        elif not self.named.has(whole := unescaped(text.text())):
+            before, after = source.raw[text.start : text.inner], source.raw[text.outer : text.end]
             yield from value_slots(
-                element.inner, element.outer, whole, place, lambda text: before + _escaped(text) + after
+                element.inner, element.outer, whole, place, lambda text: before + escaped(text) + after
             )
-            return
-        pieces = list(self._pieces(source, x, runs, texts))
-        if any(piece.kind is Kind.TEXT and has_words(piece.text) for _, piece in pieces):
-            text = FormattedText(pieces, is_raised)
-            document_text = text.inline.document_text(place)
-            yield Slot(element.inner, element.outer, document_text, functools.partial(_with_runs, text, x))
-
-    def _pieces(
-        self, source: XmlSource, x: str, runs: Sequence[Element], texts: Sequence[str]
-    ) -> Iterator[tuple[str | None, Piece]]:
-        """Yield the pieces of a string with their formats, of which white space has that of the text before it."""
-        current = ""
-        for run, text in zip(runs, texts, strict=True):
-            properties = run.first(f"{x}rPr")
-            own = source.raw[properties.start : properties.end] if properties else ""
-            font = properties.first(f"{x}rFont") if properties else None
-            if font and self._code.is_code(font.attributes.get("val"), ()):
-                yield from ((None, piece) for piece in code(text, functools.partial(_run, x, own)))
-                continue
-            current = own if text.strip() else current
-            first, *lines = text.split("\n")
-            yield current, Piece(Kind.TEXT, text=first)
-            for line in lines:
-                yield None, Piece(Kind.BREAK, _run(x, current, "\n"))
-                yield current, Piece(Kind.TEXT, text=line)
-
-
-def _with_runs(text: FormattedText, x: str, translation: str) -> str:
-    return "".join(
-        _run(x, formatting, piece.text) if piece.kind is Kind.TEXT and piece.text else piece.raw
-        for formatting, piece in text.runs(translation)
-    )
-
-
-def _run(x: str, properties: str, text: str) -> str:
-    return f'<{x}r>{properties}<{x}t xml:space="preserve">{_escaped(text)}</{x}t></{x}r>'
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def _escaped(text: str) -> str:
-    """Return a text as it is written: what XML can't have, and what looks like that, by number."""
-    return as_raw(_ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text))
 
 
 def _computed_at_once(source: XmlSource) -> Iterator[Edit]:

@@ -68,6 +68,14 @@ class Element:
     def first(self, name: str) -> "Element | None":
         return next((child for child in self.elements if child.name == name), None)
 
+    def at(self, *path: str) -> "Element | None":
+        """Return the first element on a path of names without prefixes."""
+        found: Element | None = self
+        for name in path:
+            children = found.elements if found else ()
+            found = next((each for each in children if each.name.rpartition(":")[2] == name), None)
+        return found
+
     def text(self) -> str:
         return "".join(child if isinstance(child, str) else child.text() for child in self.children)
 
@@ -79,7 +87,7 @@ class XmlSource:
         self.raw = data.decode("latin-1")
         self.place = Lines(self.raw, part).place
         self._data = data
-        self._part = part
+        self.part = part
         self.root: Element | None = None  # once it has been read
 
     def elements_of(self, root: str, *wanted: str) -> Iterator[Element]:
@@ -108,7 +116,7 @@ class XmlSource:
         try:
             parser.expat.Parse(block, is_last)
         except expat.ExpatError as error:
-            place = f"{self._part}, " if self._part else ""
+            place = f"{self.part}, " if self.part else ""
             raise DocumentError(
                 f"it is not well-formed XML: {expat.errors.messages[error.code]}.",
                 f"{place}line {error.lineno}, column {error.offset + 1}",

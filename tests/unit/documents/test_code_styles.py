@@ -5,7 +5,7 @@ import pytest
 from service.documents import open_document
 from service.documents.code_styles import CodeStyles, Style
 from tests.unit.documents.formats.format import archived, files
-from tests.unit.documents.formats.office import W, presentation, run, said
+from tests.unit.documents.formats.office import OPEN_XML, A, W, presentation, run, said
 from tests.unit.documents.formats.packages import ODF_NAMES
 from tests.unit.documents.pseudo import texts, translated
 
@@ -147,6 +147,25 @@ LEVELS = '<a:lstStyle><a:lvl2pPr><a:defRPr><a:latin typeface="Menlo"/></a:defRPr
 def test_what_is_code_in_presentations(body: str, given: list[str]) -> None:
     prose = f"<a:p>{run('Some prose')}</a:p>"
     assert texts(open_document("a.pptx", presentation(prose + body))) == ["Some prose", *given]
+
+
+def placeholder(about: str, body: str) -> str:
+    return f"<p:sp><p:nvSpPr><p:cNvPr/><p:nvPr><p:ph {about}/></p:nvPr></p:nvSpPr><p:txBody>{body}</p:txBody></p:sp>"
+
+
+@pytest.mark.parametrize(
+    ("about", "level", "given"),
+    [('idx="7"', 1, []), ('idx="7"', 0, ["x"]), ('idx="8"', 1, ["x"]), ('type="title"', 1, ["x"])],
+)
+def test_code_in_presentations_by_layouts(about: str, level: int, given: list[str]) -> None:
+    body = f'<a:p>{run("Some prose")}</a:p>{placeholder(about, f"""<a:p><a:pPr lvl="{level}"/>{run("x")}</a:p>""")}'
+    layout = placeholder('idx="7"', LEVELS) + placeholder('type="title"', LEVELS)
+    more = {
+        "ppt/slides/_rels/slide1.xml.rels": relation("slideLayout", "../layout.xml"),
+        "ppt/layout.xml": f'<p:sldLayout xmlns:p="p" xmlns:a="{A}">{layout}</p:sldLayout>',
+    }
+    slide = presentation(body, **{"/ppt/layout.xml": f"{OPEN_XML}.presentationml.slideLayout+xml"})
+    assert texts(open_document("a.pptx", archived({**files(slide), **more}))) == ["Some prose", *given]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ def test_strings_of_cells_are_translated_where_they_are() -> None:
     ("cells", "more", "stays"),
     [
         ('<c><f>COUNTIF(A:A,"&lt;&gt;Sold ""out""")</f></c>', "", 'sold "out"'),
+        ('<c><f>HYPERLINK("Another one","Go on")</f></c>', "", "Go on"),
+        ("""<c><f>INDIRECT("'"&amp;A1&amp;"'!B2")</f></c>""", "", "A sheet"),
+        ("", "", "'A sheet'!$B$2:C3"),
         ('<dataValidation><formula1>"Red,Green"</formula1></dataValidation>', "", "Green"),
         ('<x14:formula1><xm:f>"Red,Green"</xm:f></x14:formula1>', "", "Red"),
         ('<cfRule type="containsText" text="Late &amp; lost"/>', "", "Late & lost"),

@@ -105,6 +105,7 @@ DOCX = Format(
         f"<w:p><w:pPr/>{said('TWO WORDS &amp; É')}</w:p><w:p/>",
         f"<w:p>{said('FIND ')}{said('THE KEYS', HEAVY)}{said(' NOW')}</w:p>",
         f'<w:p>{said("SEE ")}<w:hyperlink r:id="rId1">{said("THIS PAGE")}</w:hyperlink>{said(" NOW")}</w:p>',
+        f'<w:p>{said(" ")}<w:hyperlink r:id="rId1">{said("THIS PAGE", HEAVY)}</w:hyperlink></w:p>',
         f'<w:p>{said("A ")}<w:bookmarkStart w:id="0"/>{said("B")}<w:bookmarkEnd w:id="0"/></w:p>',
         f"<w:p>{said('A ')}{PAGE}{said(' B')}</w:p>",
         f"<w:p>{said('A ')}{link_field(said('B C'))}{said(' D')}</w:p>",
