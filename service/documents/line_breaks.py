@@ -111,7 +111,7 @@ def _cost(before: Word, after: Word) -> float:
 
 
 def _is_closing(text: str) -> bool:
-    return all(unicodedata.category(sign) in ("Pe", "Pf", "Po") for sign in text)
+    return all(unicodedata.category(sign) in ("Pe", "Pf", "Po") and sign not in "&@#*§¡¿" for sign in text)
 
 
 def _is_unspaced(pieces: Sequence[Piece]) -> bool:

@@ -4,7 +4,7 @@ import html
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 
 from service.documents.cues import Cue, Notation, lines_between, slots
 from service.documents.document import Document, DocumentOptions, Edit, Spliced
@@ -44,7 +44,8 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     own = primary(canonical(options.source))
     if own not in languages:
         own = next(iter(languages), "")
-    places = _characters(raw, (place for each in every for place in (each.inner, each.outer)))
+    borders = pairwise([0, *(place for each in every for place in (each.inner, each.outer))])
+    places = accumulate(len(raw[start:end].decode()) for start, end in borders)  # from those in UTF-8
     starts = [line.start for line in lines(text)]
     cues: list[Cue] = []
     left: Counter[str] = Counter()
@@ -81,12 +82,3 @@ def _has_pairs(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
-
-
-def _characters(data: bytes, places: Iterable[int]) -> Iterator[int]:
-    """Yield places in UTF-8, in order, as those of its characters."""
-    done = number = 0
-    for place in places:
-        number += len(data[done:place].decode())
-        done = place
-        yield number
