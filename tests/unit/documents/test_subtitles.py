@@ -113,7 +113,7 @@ def test_a_sentence_over_several_cues_is_a_text(said: list[str], expected: list[
         (
             ["I never thought\nwe would see"],
             "我从来没想过，我们会见到 London 了。",
-            ["我从来没想过，我们\n会见到 London 了。"],
+            ["我从来没想过，我们会\n见到 London 了。"],
         ),
         (["I saw", "him, the", "man"], "Ich", ["Ich", "Ich", "Ich"]),
     ],
