@@ -104,7 +104,7 @@ def translate(
         if stream:
             _print_streams(calls, texts)
         elif input_stream is None:
-            _translate_texts(calls, texts, files, is_ranked=is_ranked)
+            _translate_each(calls, arguments(texts), "text", _ranked if is_ranked else _as_it_is, files)
         elif is_document:
             # Imported here: lines need none of the readers of documents, and should start quickly.
             from service.cli.documents import translate_document
@@ -144,16 +144,13 @@ def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
     _note_kept(num_kept, "text", calls)
 
 
-def _translate_texts(calls: Calls, texts: tuple[str, ...], files: Files, *, is_ranked: bool) -> None:
-    notes = _translate_each(calls, arguments(texts), "text", _ranked if is_ranked else _as_it_is, files)
-    if calls.fields.get("mime_type") is MimeType.HTML:
-        show_notes(notes)
-
-
 def _translate_each(
     calls: Calls, lines: Iterator[Line], noun: str, rendered: Callable[[Line, Translation], str], files: Files
-) -> list[str]:
-    """Translate texts of the command line, or lines: each is written when all before it are. Return notes on them."""
+) -> None:
+    """Translate texts of the command line, or lines: each is written when all before it are.
+
+    Notes are on files and pages: what is typed or piped is read as it comes.
+    """
 
     def translate_chunk(chunk: list[Line]) -> list[Translation]:
         with locating(chunk, noun):
@@ -168,7 +165,8 @@ def _translate_each(
                 num_kept += _is_kept(translation)
             bar.update(len(chunk))
     _note_kept(num_kept, noun, calls)
-    return report.notes
+    if files.input_path or calls.fields.get("mime_type") is MimeType.HTML:
+        show_notes(report.notes)
 
 
 def _as_it_is(line: Line, translation: Translation) -> str:

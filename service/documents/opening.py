@@ -97,6 +97,7 @@ _NEAR: Mapping[str, str] = MappingProxyType(
         ".json": ".json5 .jsonc .webmanifest",
         ".md": ".mdown .mkd .mkdn .qmd .rmd",
         ".resx": ".resw",
+        ".ttml": ".itt .tt",
         ".txt": ".asc .log .text",
         ".vtt": ".webvtt",
         ".xliff": ".mqxliff .mxliff .sdlxliff",
@@ -109,7 +110,7 @@ _CONVERTED: Mapping[str, str] = MappingProxyType(
         ".ods": ".fods .sxc",
         ".odt": ".fodt .ott .sxw",
         ".pptx": ".key .pps .ppt .pptm",
-        ".srt": ".lrc .sbv .sub",
+        ".srt": ".lrc .sbv .scc .smi .stl .sub",
         ".xlsx": ".numbers .xls .xlsb",
     }
 )

@@ -11,14 +11,14 @@ from service.documents.opening import FORMATS
 
 @dataclass(frozen=True, slots=True)
 class DocumentOption:
-    """An option; `attribute` is that of `DocumentOptions`, `formats` are the names of those that it is for."""
+    """An option; `formats` are the names of those that it is for. In `DocumentOptions` it may have another name."""
 
-    attribute: str
     flag: str
     kind: type
     help: str
     formats: tuple[str, ...]
     metavar: str | None = None
+    attribute: str = ""
 
     @property
     def default(self) -> Any:
@@ -30,7 +30,6 @@ _OF_KEYS = ("json", "arb", "yaml", "properties", "strings", "stringsdict", "xcst
 DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
     {
         "columns": DocumentOption(
-            "columns",
             "--column",
             list,
             "Of a table: names of the columns to translate; may be repeated.",
@@ -38,14 +37,12 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "N|NAME",
         ),
         "has_header": DocumentOption(
-            "has_header",
             "--header",
             bool,
             "Of a table: the first line has the names of the columns, even if they are numbers.",
             ("tsv", "csv"),
         ),
         "encoding": DocumentOption(
-            "encoding",
             "--encoding",
             str,
             "Of text, tables, Markdown and subtitles: encoding of the file, such as windows-1252.",
@@ -53,14 +50,13 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "NAME",
         ),
         "retranslate": DocumentOption(
-            "has_all",
             "--retranslate",
             bool,
             "Of .po, .xliff, .tmx, .ts and .xcstrings: also entries that have a translation.",
             ("po", "xliff", "tmx", "ts", "xcstrings"),
+            attribute="has_all",
         ),
         "front_matter": DocumentOption(
-            "front_matter",
             "--front-matter",
             str,
             "Of Markdown: keys of its front matter to translate, such as title,description.",
@@ -68,14 +64,12 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "KEY,...",
         ),
         "attributes": DocumentOption(
-            "attributes",
             "--attributes",
             bool,
             "Of HTML: also what attributes show, such as alt and title; lang becomes the target.",
             ("html", "xhtml"),
         ),
         "keys": DocumentOption(
-            "keys",
             "--key",
             list,
             "Of strings of programs: keys whose values are translated even if they look like code; may be repeated.",
@@ -83,7 +77,6 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             "GLOB",
         ),
         "skip_keys": DocumentOption(
-            "skip_keys",
             "--skip-key",
             list,
             "Of strings of programs: keys whose values stay as they are, such as meta.*; may be repeated.",
@@ -102,7 +95,7 @@ def is_for(option: str, file_name: str) -> bool:
 
 def document_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `DocumentOptions` for options by the names of the table; others in `given` are left out."""
-    fields = {option.attribute: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
+    fields = {option.attribute or name: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
     fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     if "front_matter" in fields:
         fields["front_matter"] = tuple(key.strip() for key in fields["front_matter"].split(",") if key.strip())

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from service.documents.document import STOP, Doubt
@@ -10,16 +10,11 @@ from service.documents.document import STOP, Doubt
 MAX_PLACES = 1000  # whose texts are named; all are counted
 
 
-def doubt_of(flags: Iterable[str], finish_reason: str) -> Doubt | None:
-    """Return what a call said about a text: the flags of its segments, and its finish reason; `None` if all is well."""
-    found = tuple(dict.fromkeys(flags))
-    return Doubt(found, finish_reason) if found or finish_reason != STOP else None
-
-
 def doubt_about(translation: Any) -> Doubt | None:
-    """Return the doubt about a translation, which is the translator's or the client's: both have the same fields."""
-    flags = (flag.value for segment in translation.segments for flag in segment.flags)
-    return doubt_of(flags, translation.finish_reason.value)
+    """Return what a call said about a translation, which is the translator's or the client's; `None` if all is well."""
+    flags = tuple(dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags))
+    doubt = Doubt(flags, translation.finish_reason.value)
+    return None if doubt == Doubt() else doubt
 
 
 class Report:

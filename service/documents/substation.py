@@ -7,7 +7,7 @@ are; `\N` and `\n` end lines, and `\h` is a no-break space.
 import re
 from collections.abc import Iterator, Mapping
 
-from service.documents.cues import lines_between, parts, slots
+from service.documents.cues import Cue, Notation, lines_between, slots
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
@@ -20,6 +20,7 @@ _KEPT = (  # a drawing, or what is in braces
 _TAG = re.compile(rf"\{{\\(?P<name>[ibus])(?:1|(?P<close>0))\}}|{_KEPT}|[♪♫♬]+")
 _ENDING = re.compile(rf"{_KEPT}|(?P<ending>\\[Nn])")
 _WRITTEN = str.maketrans({"\u00a0": "\\h", "{": "(", "}": ")"})  # text can't have braces
+_NOTATION = Notation(_TAG, lambda raw: raw.replace("\\h", "\u00a0"), lambda text: text.translate(_WRITTEN))
 
 _Event = Mapping[str, str]
 
@@ -27,22 +28,18 @@ _Event = Mapping[str, str]
 def read(data: bytes, _: DocumentOptions) -> Document:
     """Read the events of a script. Those that a karaoke template has made, one for each syllable, stay as they are."""
     source, encode = decoded(data)
-    cues: list[list[Line]] = []
-    voices: list[str] = []  # the same of events that a sentence may go on over
+    cues: list[Cue] = []
     before: _Event = {}
     num_effects = 0
     for line, event in _events(source):
         if event.get("effect", "").strip().lower() == "fx":
             num_effects += 1
             continue
-        voice = voices[-1] if voices and _follows(event, before) else str(line.number)
+        voice = cues[-1].voice if cues and _follows(event, before) else str(line.number)
         before = event
-        for cue in lines_between(source, line.start, line.start + len(line.text), line.number, _ENDING, _TAG):
-            cues.append(cue)
-            voices.append(voice)
-    spoken = list(parts(cues, _TAG, lambda raw: raw.replace("\\h", "\u00a0"), voices))
+        cues.append(Cue(lines_between(source, line.start, line.start + len(line.text), line.number, _ENDING), voice))
     notes = [f"events that a karaoke template made (fx) were left as they are: {num_effects}."] if num_effects else []
-    return Spliced(source, slots(source, spoken, lambda text: text.translate(_WRITTEN)), encode, notes)
+    return Spliced(source, slots(source, cues, _NOTATION), encode, notes)
 
 
 def _events(source: str) -> Iterator[tuple[Line, _Event]]:
@@ -50,8 +47,8 @@ def _events(source: str) -> Iterator[tuple[Line, _Event]]:
     section, columns = "", _COLUMNS.split(",")
     sections = set()
     for line in lines(source):
-        key, _, value = line.text.partition(":")
-        if line.text.startswith("["):
+        key, _, value = line.text.lstrip().partition(":")
+        if key.startswith("["):
             section = line.text.strip().lower()
             sections.add(section)
         elif section == "[events]" and key == "Format":

@@ -6,10 +6,10 @@ by cues.py.
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
-from service.documents.cues import has_ended, parts, slots
+from service.documents.cues import VOICE, Cue, Notation, has_ended, slots
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
@@ -27,6 +27,8 @@ _VTT_TAG = re.compile(
     r"(?P<mark><rt(?:\.[^<>]*)?>[^<>]*(?:</rt>)?)|<(?P<close>/?)(?P<name>[a-z]*+)[^<>]*+>|[♪♫♬]+", re.IGNORECASE
 )
 _VTT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_SRT = Notation(_SRT_TAG, str, lambda text: text.replace("-->", "->"))
+_VTT = Notation(_VTT_TAG, html.unescape, lambda text: text.translate(_VTT_ESCAPES))
 _MAX_PLACES = 5  # named in a note
 
 _Group = Sequence[Line]
@@ -43,7 +45,8 @@ def read_srt(data: bytes, _: DocumentOptions) -> Document:
             "any.",
             f"line {first.number}",
         )
-    return _document(source, encode, every, _SRT_TAG, str, lambda text: text.replace("-->", "->"), is_vtt=False)
+    groups, others = _groups(every, is_vtt=False)
+    return Spliced(source, slots(source, [Cue(group) for group in groups], _SRT), encode, _notes(others))
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
@@ -51,54 +54,50 @@ def read_vtt(data: bytes, _: DocumentOptions) -> Document:
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")
-    every = list(lines(source))
-    return _document(
-        source, encode, every, _VTT_TAG, html.unescape, lambda text: text.translate(_VTT_ESCAPES), is_vtt=True
-    )
+    groups, others = _groups(list(lines(source)), is_vtt=True)
+    cues = [Cue([each for line in group for each in _by_voice(line)]) for group in groups]
+    others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
+    return Spliced(source, slots(source, cues, _VTT), encode, _notes(others))
 
 
-def _document(
-    source: str,
-    encode: Callable[[str], bytes],
-    every: Sequence[Line],
-    tag: re.Pattern[str],
-    read: Callable[[str], str],
-    write: Callable[[str], str],
-    *,
-    is_vtt: bool,
-) -> Document:
-    cues, others = _cues(every, is_vtt=is_vtt)
-    spoken = list(parts(cues, tag, read))
-    notes = []
-    if others:
-        more = " and others" if len(others) > _MAX_PLACES else ""
-        places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
-        notes = [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."]
-    return Spliced(source, slots(source, spoken, write), encode, notes)
+def _notes(others: Sequence[_Group]) -> list[str]:
+    more = " and others" if len(others) > _MAX_PLACES else ""
+    places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
+    return [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."] if others else []
 
 
-def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
+def _groups(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
     """Return the lines of text of each cue, and what else there is, both in groups without empty lines."""
     times = [index for index, line in enumerate(every) if _TIMES.fullmatch(line.text)]
     heads = [_head(every, index) for index in times]
     cues: list[_Group] = []
-    others = [*_groups(every[: heads[0] if heads else len(every)])]
-    if is_vtt:
-        others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
+    others = [*_between_empty(every[: heads[0] if heads else len(every)], is_vtt=is_vtt)]
     for index, end in zip(times, [*heads[1:], len(every)], strict=False):
         spoken = ""
-        done, is_next = index + 1, True
-        for group in _groups(every[index + 1 : end]):
-            gap = every[done : group[0].number - 1]
-            is_next &= all(line.text for line in gap) if is_vtt else not gap  # there a line of spaces is one of the cue
-            done = group[-1].number
+        for group in _between_empty(every[index + 1 : end], is_vtt=is_vtt):
             is_credit = end == len(every) and has_ended(spoken)
-            if is_next or not (is_vtt or is_credit or _is_malformed(group, is_first=not spoken)):
+            is_more = not (is_vtt or is_credit or _is_malformed(group, is_first=not spoken))
+            if is_more or group[0] is every[index + 1]:
                 cues.append(group)
                 spoken = group[-1].text
-            elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
+            else:
                 others.append(group)
     return cues, others
+
+
+def _between_empty(every: Sequence[Line], *, is_vtt: bool) -> Iterator[_Group]:
+    """Yield lines with text in groups between empty ones; in WebVTT, a line of spaces is none."""
+    for has_text, group in groupby(every, key=lambda line: bool(line.text if is_vtt else line.text.strip())):
+        found = list(group) if has_text else []
+        if any(line.text.strip() for line in found):
+            yield found
+
+
+def _by_voice(line: Line) -> Iterator[Line]:
+    """Yield what each voice says in a line."""
+    starts = sorted({0, *(match.start() for match in VOICE.finditer(line.text))})
+    for start, end in pairwise([*starts, len(line.text)]):
+        yield Line(line.number, line.text[start:end].rstrip(), line.start + start, line.ending)
 
 
 def _head(every: Sequence[Line], index: int) -> int:
@@ -112,9 +111,3 @@ def _head(every: Sequence[Line], index: int) -> int:
 def _is_malformed(group: _Group, *, is_first: bool) -> bool:
     """Return whether lines after an empty one are a cue with strange times or none, and not more of the one before."""
     return any("-->" in line.text for line in group) or (not is_first and group[0].text.strip().isdigit())
-
-
-def _groups(every: Sequence[Line]) -> Iterator[_Group]:
-    for has_text, group in groupby(every, key=lambda line: bool(line.text.strip())):
-        if has_text:
-            yield list(group)

@@ -24,7 +24,7 @@ _USUAL_NAMES = frozenset(
     {"comment", "context", "description", "id", "key", "lang", "message", "name", "note", "source", "target", "text"}
 )
 SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
-_SPACES = re.compile(" *+")
+_QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
 # What spreadsheets compute: =SUM(A1:A9), =$A$1&"x", ='A sheet'!B2, =-2*(3+A1), ="a"&B1
 _FORMULA = re.compile(
     r"=[-+@({]{0,9}(?:[^\W\d][\w.]{0,60}\(|(?:'[^'\r\n]{1,60}'|\w{1,60})!|\""
@@ -60,22 +60,21 @@ class Record:
 
 def read_records(source: str, start: int, delimiter: str, *, is_strict: bool) -> Iterator[Record]:
     """Yield the records from `start` on; if not `is_strict`, a quotation mark without a fitting second one is text."""
+    end = re.escape(delimiter) + r"\r\n"
+    # In quotation marks, with spaces around these, as in `1, "go"`; or else all up to the next delimiter.
+    cell = re.compile(rf' *+(?P<quoted>"(?:[^"]++|"")*+") *+(?=[{end}]|\Z)|(?P<plain>[^{end}]*+)')
     cells: list[Cell] = []
     position = start
     line = first_line = 1
-    end = re.compile(rf"[{re.escape(delimiter)}\r\n]")
     while position < len(source) or cells:
-        quote = _after_spaces(source, position)  # as in `1, "go"`
-        stop = _end_of_quoted(source, quote, end, line, is_strict=is_strict and quote == position)
-        if stop > quote:
-            line += source.count("\n", quote, stop)
-            cells.append(Cell(quote, stop, is_quoted=True))
-            position = _after_spaces(source, stop)
-        else:
-            found = end.search(source, position)
-            stop = found.start() if found else len(source)
-            cells.append(Cell(position, stop, is_quoted=False))
-            position = stop
+        found = cell.match(source, position)
+        assert found is not None  # it matches anything
+        if is_strict and found["plain"] and source.startswith('"', position):
+            raise _unfitting(source, position, line)
+        assert found.lastgroup is not None
+        cells.append(Cell(*found.span(found.lastgroup), is_quoted=found["plain"] is None))
+        line += source.count("\n", position, found.end())
+        position = found.end()
         if delimiter and source.startswith(delimiter, position):
             position += 1
             continue
@@ -86,30 +85,16 @@ def read_records(source: str, start: int, delimiter: str, *, is_strict: bool) ->
         first_line = line
 
 
-def _end_of_quoted(source: str, start: int, end: re.Pattern[str], line: int, *, is_strict: bool) -> int:
-    """Return the end of the cell in quotation marks at `start`; `start` if there is none."""
-    if not source.startswith('"', start):
-        return start
-    position = start + 1
-    while (position := source.find('"', position)) >= 0 and source.startswith('""', position):
-        position += 2
-    following = _after_spaces(source, position + 1)
-    if position >= 0 and (following == len(source) or end.match(source, following)):
-        return position + 1
-    if not is_strict:
-        return start
-    if position < 0:
-        raise DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
-    raise DocumentError(
-        f"{source[position + 1]!r} follows the quotation mark that ends a cell; there must be a delimiter or the end "
+def _unfitting(source: str, start: int, line: int) -> DocumentError:
+    """Return what is wrong with the quotation mark at `start`."""
+    quoted = _QUOTED.match(source, start)
+    if quoted is None:
+        return DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
+    return DocumentError(
+        f"{source[quoted.end()]!r} follows the quotation mark that ends a cell; there must be a delimiter or the end "
         "of the line, and a quotation mark within a cell is written twice.",
-        f"line {line + source.count(chr(10), start, position)}",
+        f"line {line + quoted[0].count(chr(10))}",
     )
-
-
-def _after_spaces(source: str, position: int) -> int:
-    found = _SPACES.match(source, position)
-    return found.end() if found else position
 
 
 def split_records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -> Iterator[tuple[int, str, list[str]]]:

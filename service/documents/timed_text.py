@@ -4,12 +4,12 @@ import html
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 
-from service.documents.cues import lines_between, parts, slots
+from service.documents.cues import Cue, Notation, lines_between, slots
 from service.documents.document import Document, DocumentOptions, Edit, Spliced
 from service.documents.errors import DocumentError
-from service.documents.lines import Line, lines
+from service.documents.lines import lines
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, decoded_xml, from_raw
 from service.text.languages import canonical, primary
 
@@ -19,6 +19,7 @@ _BREAK = rf"\s*+<(?:[\w.-]++:)?+br\b{_REST}(?:/>|></[\w:.-]++\s*+>)\s*+"
 _TAG = re.compile(rf"{_COMMENT}|(?P<br>{_BREAK})|<[\w:.-]++{_REST}/>|<(?P<close>/)?+(?P<name>[\w:.-]++){_REST}>|[♪♫♬]+")
 _ENDING = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s){_BREAK})")
 _ENDING_IF_PRESERVED = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s)(?:{_BREAK}|[ \t\r]*+\n\s*+))")
+_NOTATION = Notation(_TAG, html.unescape, lambda text: from_raw(as_raw(text)).decode())
 _NO_ENDING = re.compile("(?P<ending>(?!))")
 _OTHERS = re.compile(r"<!\[CDATA\[|<(?:[\w.-]++:)?+metadata\b")
 _LANGUAGE = re.compile(r"""\sxml:lang=(?P<value>["'](?P<code>[\w-]*+)["'])""")
@@ -43,10 +44,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     own = primary(canonical(options.source))
     if own not in languages:
         own = next(iter(languages), "")
-    places = _characters(raw, (place for each in every for place in (each.inner, each.outer)))
+    borders = pairwise([0, *(place for each in every for place in (each.inner, each.outer))])
+    places = accumulate(len(raw[start:end].decode()) for start, end in borders)  # from those in UTF-8
     starts = [line.start for line in lines(text)]
-    cues: list[list[Line]] = []
-    voices: list[str] = []
+    cues: list[Cue] = []
     left: Counter[str] = Counter()
     for element, language, start, end in zip(every, languages, places, places, strict=False):
         if language != own or _OTHERS.search(text, start, end):
@@ -54,19 +55,15 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             continue
         number = bisect_right(starts, start)
         ending = _ENDING_IF_PRESERVED if element.inherited("xml:space") == "preserve" else _ENDING
-        found = list(lines_between(text, start, end, number, ending, _TAG))
-        if not all(_has_pairs(line.text) for cue in found for line in cue):
-            found = list(lines_between(text, start, end, number, _NO_ENDING, _TAG))
-        for cue in found:
-            cues.append(cue)
-            voices.append(f"{element.inherited('region')} {element.inherited('ttm:agent')}")
+        found = lines_between(text, start, end, number, ending)
+        if not all(_has_pairs(line.text) for line in found):
+            found = lines_between(text, start, end, number, _NO_ENDING)
+        cues.append(Cue(found, f"{element.inherited('region')} {element.inherited('ttm:agent')}"))
     target = attribute(canonical(options.target)) if options.target else ""
     named = (match for match in _LANGUAGE.finditer(text) if target and primary(match["code"]) == own)
     edits = [Edit(match.start("value"), match.end("value"), target) for match in named]
     notes = [f"cues {which} were left as they are: {number}." for which, number in left.items()]
-    spoken = list(parts(cues, _TAG, html.unescape, voices))
-    texts = slots(text, spoken, lambda each: from_raw(as_raw(each)).decode())
-    return Spliced(text, texts, lambda written: encode(written.encode()), notes, edits)
+    return Spliced(text, slots(text, cues, _NOTATION), lambda written: encode(written.encode()), notes, edits)
 
 
 def _inner(element: Element) -> Element:
@@ -85,12 +82,3 @@ def _has_pairs(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
-
-
-def _characters(data: bytes, places: Iterable[int]) -> Iterator[int]:
-    """Yield places in UTF-8, in order, as those of its characters."""
-    done = number = 0
-    for place in places:
-        number += len(data[done:place].decode())
-        done = place
-        yield number

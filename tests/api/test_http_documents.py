@@ -10,7 +10,7 @@ import pytest
 
 from service.calls.keys import Quotas
 from service.documents import DocumentOptions, open_document
-from service.documents.report import doubt_of
+from service.documents.document import Doubt
 from tests.http_caller import Reply, call
 from tests.http_post import form_of
 from tests.key_files import ALICE, BOB, write_keys
@@ -67,7 +67,7 @@ def expected(server: InProcessServer, name: str, data: bytes, **options: Any) ->
         [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
         found.append(translation["text"])
         flags = (flag for segment in translation["segments"] for flag in segment["flags"])
-        if doubt := doubt_of(flags, translation["finish_reason"]):
+        if (doubt := Doubt(tuple(dict.fromkeys(flags)), translation["finish_reason"])) != Doubt():
             doubts[number] = doubt
     assert found
     return document.written(found, doubts)

@@ -3,17 +3,15 @@
 import json
 
 from service.documents.document import Doubt
-from service.documents.report import MAX_PLACES, Report, compact_json, doubt_of
+from service.documents.report import MAX_PLACES, Report, compact_json
 
 
 def test_flags_and_reasons_are_counted_apart() -> None:
-    assert doubt_of((), "stop") is None
-    assert doubt_of(("term", "numbers", "term"), "stop") == Doubt(("term", "numbers"))
     report = Report(["a note."])
     assert report.notes == ["a note."]
     report.add(2, "line 7", Doubt(("numbers", "term")))
     report.add(1, "line 3", Doubt(("numbers",), "ratio"))
-    report.add(3, "line 9", doubt_of((), "ratio"))
+    report.add(3, "line 9", Doubt((), "ratio"))
     report.add(4, "line 10", None)
     assert report.notes == ["a note.", "2 texts were flagged: 2 numbers, 1 term.", "2 texts were cut off: 2 ratio."]
     assert report.to_json() == {

@@ -110,6 +110,11 @@ def test_a_sentence_over_several_cues_is_a_text(said: list[str], expected: list[
         (["<i>I never</i>", "<i>{\\an8}thought</i>"], "Nie dachte", ["<i>Nie</i>", "<i>{\\an8}dachte</i>"]),
         (["I know", "that"], "Weiß", ["Weiß", "Weiß"]),  # no cue is empty
         (["I never thought", "we would see"], "我从来没想过，我们会见到。", ["我从来没想过，", "我们会见到。"]),
+        (
+            ["I never thought\nwe would see"],
+            "我从来没想过，我们会见到 London 了。",
+            ["我从来没想过，我们会\n见到 London 了。"],
+        ),
         (["I saw", "him, the", "man"], "Ich", ["Ich", "Ich", "Ich"]),
     ],
 )

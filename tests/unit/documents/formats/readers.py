@@ -239,7 +239,7 @@ def of_ass(data: bytes) -> Any:
     found: list[Any] = []
     said = ""
     section = ""
-    for line in re.split(r"\r\r?\n|[\r\n]", decoded(data)):
+    for line in map(str.lstrip, re.split(r"\r\r?\n|[\r\n]", decoded(data))):
         section = line.strip() if line.startswith("[") else section
         if section == "[Events]" and line.startswith("Format") and line.count(",") != 9:
             raise ValueError

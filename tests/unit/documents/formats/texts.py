@@ -151,6 +151,7 @@ VTT = Format(
     | same(
         "00:01.000 --> 00:02.000\n<v bob>OPEN IT.\n<v ann>CLOSE <b>IT</b>.\n",
         "00:03.000 --> 00:04.000\n<ruby>OLD<rt>x</rt></ruby> HOUSE.\n",
+        "00:05.000 --> 00:06.000\n&nbsp;\nWHERE IS\n&nbsp;\nTHE <i>TRAIN</i>?  \n<i> </i>\n",
     )
     | {each: each for each in ("NOTE a file\nof notes\n", "STYLE\n::cue { color: red }\n", "REGION\nid:a\n")}
     | {
@@ -178,9 +179,11 @@ ASS = Format(
             (
                 *("TWO WORDS.", "{\\i1}WHERE IS THE\\NTRAIN{\\i0} STATION?", "{\\an8}- HELLO.\\N- CLOSE IT."),
                 *("ANNA: COME, NOW.", "FIND {\\b1}THE{\\b0} KEYS", "♪ LA LA ♪", "A\\hFEW {}WORDS.", "A\\N\\NB"),
+                "THE OLD DOOR IS OPEN.\\NCLOSE IT NOW.",
             )
         )
     }
+    | {f"  {_event('go')}": f"  {_event('GO')}"}
     | {_event("{\\p1}m 0 0 l 9 0{\\p0}a"): _event("{\\p1}m 0 0 l 9 0{\\p0}A")}
     | {_event(each): _event(each) for each in ("{\\p1}m 0 0 l 9 0", "{a note}12 %")}
     | {each: each for each in ("Comment: 0,0:00:00.00,0:00:01.00,A,,0,0,0,,a note", "; a comment", "Dialogue: 0,a")},
