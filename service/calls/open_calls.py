@@ -149,6 +149,13 @@ class Hold:
         self._budget.give_back(self.owner, num_bytes)
         self.num_bytes -= num_bytes
 
+    def resize(self, num_bytes: int) -> None:
+        """Hold so many more bytes, or fewer if the number is negative."""
+        if num_bytes > 0:
+            self.grow(num_bytes)
+        else:
+            self.shrink(-num_bytes)
+
     def release(self) -> None:
         """Release all bytes; may be called again."""
         self.shrink(self.num_bytes)
@@ -171,8 +178,9 @@ class OpenCalls:
         return not method.startswith(self._ignored)
 
     def began(self) -> None:
+        if not self._count:
+            self._none.clear()
         self._count += 1
-        self._none.clear()
 
     def ended(self) -> None:
         self._count -= 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.domain.options import RequestedOptions
+from service.domain.options import NO_OPTIONS, RequestedOptions
 
 MAX_TEXTS = 1024
 # Of the calls that a long document, or a stream of lines, is divided into; a longer text is sent alone.
@@ -152,7 +152,7 @@ class TranslationRequest:
         default="",
         metadata=_option("Version of the model to use. Default: the highest.", metavar="V", in_parameters=False),
     )
-    options: RequestedOptions = field(default_factory=RequestedOptions)
+    options: RequestedOptions = NO_OPTIONS
     priority: Priority = field(
         default=Priority.NORMAL,
         metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),

@@ -104,10 +104,11 @@ class Costs:
         """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
         followed by a new one, and of all else. 0 while unknown."""
         num_rows = min(num_rows, self.max_rows)
-        seconds = self.step_seconds(num_rows)
+        seconds = self._slowness.mean * self._shape[num_rows]
         if not seconds:
             return 0.0
-        encode_seconds = self.source_seconds * num_rows / self._output_tokens.mean if self._output_tokens.mean else 0.0
+        num_tokens = self._output_tokens.mean
+        encode_seconds = self._source_seconds.mean * num_rows / num_tokens if num_tokens else 0.0
         return seconds + self._other_seconds.mean + encode_seconds
 
     @property

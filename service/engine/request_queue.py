@@ -39,10 +39,6 @@ class RequestQueue:
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self.live
 
-    @property
-    def num_waiting(self) -> int:
-        return self.waiting.num_sequences
-
     def admit(self, sequences: Iterable[Sequence]) -> None:
         for sequence in sequences:
             self.live.add(sequence)

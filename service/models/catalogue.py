@@ -1,5 +1,6 @@
 """Selects the loaded models that answer a call: by name and version, or by the language pair alone."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -31,6 +32,28 @@ class Route:
     writer: LoadedModel
     legs: tuple[Leg, ...]
     pivot_language_code: str = ""
+
+
+class RouteUse:
+    """A call's use of a route in a `with` block: its models stay loaded, even if replaced meanwhile, and count it."""
+
+    __slots__ = ("_began_seconds", "_num_texts", "_route")
+
+    def __init__(self, route: Route, num_texts: int) -> None:
+        self._route = route
+        self._num_texts = num_texts
+
+    def __enter__(self) -> Route:
+        self._began_seconds = time.monotonic()
+        for model, _ in self._route.legs:
+            model.leases.take()
+        return self._route
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        seconds = time.monotonic() - self._began_seconds
+        for model, _ in self._route.legs:
+            model.statistics.called(self._num_texts, seconds, succeeded=error is None)
+            model.leases.give_back()
 
 
 class PivotedPair(NamedTuple):

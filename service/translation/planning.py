@@ -158,7 +158,7 @@ class Planner:
         ids = self._tokenizer.encode(text)
         if self._unknown.are_in(text, ids):
             return None
-        source_ids = self._manifest.source_ids(ids, self._pair) if ids else ()
+        source_ids = self._manifest.tokenizer.source_ids(ids, self._pair) if ids else ()
         if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
         has_numbers, is_aligned = self._has_numbers(text), request.return_alignments

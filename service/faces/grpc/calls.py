@@ -136,8 +136,7 @@ class _MethodHandler:
                 if not self._is_unary:
                     return None
                 answer: bytes = self._serialize(response) if self._serialize else response
-                hold.shrink(len(message))
-                hold.grow(len(answer))
+                hold.resize(len(answer) - len(message))
                 return answer
         return await self._refuse(call, refusal, context)
 

@@ -16,7 +16,7 @@ from service.domain.translation import FinishReason
 from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import InferenceStatistics
 from service.observe.metrics import Metrics
-from service.translation.pending import EngineBridge, PendingCalls
+from service.translation.pending import EngineBridge, PendingCall, PendingCalls
 from tests.patience import patient
 
 OPTIONS = DecodingOptions(1, 1.0, 1, 10)
@@ -24,6 +24,17 @@ OPTIONS = DecodingOptions(1, 1.0, 1, 10)
 
 def sequences(number: int) -> Any:
     return [Sequence((1,), OPTIONS, 0.0) for _ in range(number)]
+
+
+async def opened(pending: PendingCalls, number: int) -> PendingCall:
+    call = PendingCall(sequences(number), wants_news=True)
+    pending.open(call)
+    return call
+
+
+async def updates_of(call: PendingCall) -> list[SequenceUpdate]:
+    await call.done
+    return [call.updates[sequence] for sequence in call.sequences]
 
 
 def update(sequence: Sequence, error: Any = None) -> Any:
@@ -35,8 +46,8 @@ def update(sequence: Sequence, error: Any = None) -> Any:
 def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: random.Random) -> None:
     async def scenario() -> None:
         pending = PendingCalls()
-        calls = [pending.open(sequences(size)) for size in sizes]
-        waits = [asyncio.create_task(call.wait()) for call in calls]
+        calls = [await opened(pending, size) for size in sizes]
+        waits = [asyncio.create_task(updates_of(call)) for call in calls]
         updates = [update(sequence) for call in calls for sequence in call.sequences]
         chance.shuffle(updates)
         cut = chance.randrange(len(updates) + 1)
@@ -54,18 +65,18 @@ def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: r
 
 async def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(3))
+    call = await opened(pending, 3)
     first, second, third = call.sequences
     pending.deliver([update(second, EngineFailure("one")), update(third, Unavailable("two"))])
     with pytest.raises(EngineFailure, match="one"):
-        await asyncio.wait_for(call.wait(), patient(5))
+        await asyncio.wait_for(updates_of(call), patient(5))
     assert call.unfinished() == [first]
 
 
 async def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(2))
-    wait = asyncio.create_task(call.wait())
+    call = await opened(pending, 2)
+    wait = asyncio.create_task(updates_of(call))
     await asyncio.sleep(0)
     wait.cancel()
     await asyncio.sleep(0)
@@ -82,7 +93,7 @@ def progress(sequence: Sequence, *token_ids: int) -> Any:
 
 async def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(2))
+    call = await opened(pending, 2)
     first, second = call.sequences
     news = call.news()
     reading = asyncio.ensure_future(anext(news))
@@ -100,12 +111,12 @@ async def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> No
     assert [await anext(news), await anext(news)] == [progress(first, 5, 6, 7, 8), ends[0]]
     pending.deliver(ends[1:])
     assert [each async for each in news] == ends[1:]
-    assert await asyncio.wait_for(call.wait(), patient(5)) == ends[::-1]
+    assert await asyncio.wait_for(updates_of(call), patient(5)) == ends[::-1]
 
 
 async def test_news_fail_as_the_call_does() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(2))
+    call = await opened(pending, 2)
     pending.deliver([update(call.sequences[0], EngineFailure("one"))])
     with pytest.raises(EngineFailure, match="one"):
         await asyncio.wait_for(anext(call.news()), patient(5))
@@ -113,7 +124,7 @@ async def test_news_fail_as_the_call_does() -> None:
 
 async def test_what_was_not_read_is_known_though_the_call_fail() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(2))
+    call = await opened(pending, 2)
     first, second = call.sequences
     pending.deliver([], [progress(first, 5), progress(second, 7)])
     news = call.news()
@@ -126,7 +137,7 @@ async def test_what_was_not_read_is_known_though_the_call_fail() -> None:
 
 async def test_progress_of_a_call_that_is_over_is_dropped() -> None:
     pending = PendingCalls()
-    call = pending.open(sequences(1))
+    call = await opened(pending, 1)
     pending.close(call)
     pending.deliver([], [progress(call.sequences[0], 5)])
     assert call.unread() == []
@@ -137,7 +148,7 @@ async def test_the_error_of_a_call_whose_caller_has_gone_is_not_logged() -> None
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     pending = PendingCalls()
-    call = pending.open(sequences(1))
+    call = await opened(pending, 1)
     pending.deliver([update(call.sequences[0], EngineFailure("one"))])
     pending.close(call)
     del call
