@@ -44,9 +44,12 @@ T = TypeVar("T")
 
 def request_id_in(metadata: Metadata) -> str:
     """Return the caller's request id, or a new one if it is missing or invalid. Names are in lower case."""
-    given = next((value for key, value in metadata if key == REQUEST_ID_KEY), "")
-    is_good = isinstance(given, str) and _REQUEST_ID.fullmatch(given)
-    return str(given) if is_good else os.urandom(8).hex()
+    for key, value in metadata:
+        if key == REQUEST_ID_KEY:
+            if isinstance(value, str) and _REQUEST_ID.fullmatch(value):
+                return value
+            break
+    return os.urandom(8).hex()
 
 
 def api_key_in(metadata: Metadata) -> str:

@@ -146,7 +146,10 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Accept or reject the sequences of one call as a whole; `num_rows` is the average of used rows per worker."""
+        """Accept or reject the sequences of one call, of one deadline, as a whole.
+
+        `num_rows` is the average of used rows per worker.
+        """
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
@@ -166,9 +169,8 @@ class Admission:
         has_room = self._has_room(num_free_slots)
         if not sequences[0].is_continued:
             self._check_wait(num_free_slots, priority, origin, now_seconds, has_room=has_room)
-        deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
-        if deadlines:
-            left_seconds = min(deadlines) - now_seconds
+        if (deadline_seconds := sequences[0].deadline_seconds) is not None:
+            left_seconds = deadline_seconds - now_seconds
             self._check_deadline(sequences, num_free_slots, num_rows, left_seconds, has_room=has_room)
 
     def _check_deadline(
@@ -177,7 +179,7 @@ class Admission:
         first = sequences[0]
         reserved, num_slots = first.reserved_seconds, first.num_slots
         if len(sequences) == 1 and has_room:
-            longest_seconds = first.max_tokens * self._costs.full_turn_seconds
+            longest_seconds = first.max_tokens * self._costs.turn_seconds(self._costs.max_rows)
             if left_seconds - reserved > _AMPLE * longest_seconds > 0.0:  # as for most calls, without an estimate
                 return
         work = self._work(sequences)

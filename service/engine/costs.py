@@ -93,9 +93,6 @@ class Costs:
         by_length = len(sequence.source_ids) * (self._output_share.mean or 1.0)
         return min(max(by_length, 1.0), float(sequence.max_tokens))
 
-    def expected_rows(self, sequence: Sequence) -> float:
-        return sequence.num_slots * self.expected_tokens(sequence)
-
     def step_seconds(self, num_rows: int) -> float:
         """Estimate a worker's step with `num_rows` rows in use; 0 while unknown."""
         return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]

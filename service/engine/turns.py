@@ -43,7 +43,7 @@ class Turns:
         self.closed = closed
         self.max_slots = sum([runner.spec.max_slots for runner in runners])
         self.workers = [Worker(runner, clock, checks_integrity=config.checks_integrity) for runner in runners]
-        self.queue = RequestQueue(config.max_waiting, clock, costs.expected_rows)
+        self.queue = RequestQueue(config.max_waiting, clock, costs.expected_tokens)
         self._config = config
         self._costs = costs
         self._listener = listener

@@ -74,15 +74,12 @@ class Catalogue:
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
             self._models[model.name][model.version] = model
-        self._in_order = [model for versions in self._models.values() for model in versions.values()]
+        # All models, ordered by name, and for each name the highest version first.
+        self.models = tuple([model for versions in self._models.values() for model in versions.values()])
         self._pivots = tuple(map(canonical, pivot_languages))
         self._pivoted: list[PivotedPair] | None = None
         self._resolved: dict[tuple[str, ...], Route] = {}
         self._sources: dict[tuple[str, ...], list[str]] = {}
-
-    def models(self) -> list[LoadedModel]:
-        """Return all models, ordered by name, and for each name the highest version first."""
-        return self._in_order.copy()
 
     def targets(self) -> dict[str, set[str]]:
         """Return into what each language can be translated by one model, or by way of a pivot language."""
@@ -138,7 +135,7 @@ class Catalogue:
 
     def _direct_targets(self) -> dict[str, set[str]]:
         targets: dict[str, set[str]] = {}
-        for model in self._in_order:
+        for model in self.models:
             for source in {source for source, _ in model.pairs.listed} | set(model.pairs.any_to_any):
                 targets.setdefault(source, set()).update(model.pairs.targets(source))
         return targets

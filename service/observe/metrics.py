@@ -53,6 +53,10 @@ class ModelMetrics:
         alone = [metric.name for metric in OF_MODELS if metric.labels == ("model",)]
         self._counts = {name: counters[name].labels(model) for name in alone if name in counters}
         self._observed = {name: histograms[name].labels(model) for name in alone if name in histograms}
+        self.phases = {
+            Phase.TOKENIZE: self._observed["tokenize_seconds"],
+            Phase.DETOKENIZE: self._observed["detokenize_seconds"],
+        }
         self._sentences = {outcome: counters["sentences"].labels(model, outcome) for outcome in _OUTCOMES}
         self._evictions = {reason: counters["evictions"].labels(model, reason.value) for reason in _EVICTED}
         self._lookups = {outcome: counters["cache_lookups"].labels(model, outcome) for outcome in ("hit", "miss")}
@@ -112,9 +116,6 @@ class ModelMetrics:
 
     def _most(self, number: str) -> float:
         return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
-
-    def took(self, phase: Phase, seconds: float) -> None:
-        self._observed["tokenize_seconds" if phase is Phase.TOKENIZE else "detokenize_seconds"].observe(seconds)
 
     def looked_up(self, num_hits: int, num_misses: int) -> None:
         self._lookups["hit"].inc(num_hits)

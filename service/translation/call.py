@@ -166,7 +166,8 @@ class TranslationCall:
 
     def wants_attention(self, segment: PlannedSegment) -> bool:
         """Return whether a segment's attention has to be recorded, as it may be needed to restore it."""
-        return (segment.may_align or segment.has_numbers) and self.model.manifest.records_attention
+        may_need = segment.is_aligned or bool(segment.spans) or segment.has_numbers
+        return may_need and self.model.manifest.records_attention
 
     def restore(
         self, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded], *, is_mended: bool = False
@@ -185,7 +186,7 @@ class TranslationCall:
         return replace(translation, pivot_language_code=self._pivot_language_code)
 
     def translations(self, candidates: Mapping[int, Candidates]) -> tuple[Translation, ...]:
-        return tuple(self.translation(index, candidates) for index in range(len(self.texts)))
+        return tuple([self.translation(index, candidates) for index in range(len(self.texts))])
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
         """Return the candidates of the plain text of that index; `candidates` are by segment number."""

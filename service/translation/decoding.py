@@ -30,6 +30,7 @@ class SegmentDecoder:
     def __init__(self, metrics: Metrics, cache: TranslationCache) -> None:
         self._metrics = metrics
         self._cache = cache
+        self.keeps = cache.max_bytes > 0
         self._pending = PendingCalls()
 
         self.deliver = self._pending.deliver
@@ -37,10 +38,6 @@ class SegmentDecoder:
     @property
     def num_pending(self) -> int:
         return len(self._pending)
-
-    @property
-    def keeps(self) -> bool:
-        return self._cache.max_bytes > 0
 
     async def decode(
         self,
@@ -52,7 +49,7 @@ class SegmentDecoder:
 
         Cancelling this coroutine aborts the call's sequences in the engine.
         """
-        known = {**self._cached(call, segments), **given}
+        known = {**(self._cached(call, segments) if self.keeps else {}), **given}
         groups = call.sequences(segments, known)
         sequences = [sequence for group in groups.values() for sequence in group]
         fresh: dict[int, Decoded] = dict.fromkeys(groups, ())
@@ -67,7 +64,8 @@ class SegmentDecoder:
                 call.record.charge(_num_output_tokens(pending.updates.values()))
             for number, group in groups.items():
                 fresh[number] = _hypotheses(pending, group)
-            self._keep(call, segments, fresh)
+            if self.keeps:
+                self._keep(call, segments, fresh)
         return known | fresh
 
     async def grow(
@@ -83,7 +81,7 @@ class SegmentDecoder:
         `admit` is called with those that are not cached before they are submitted.
         """
         segments = call.segments
-        known = self._cached(call, segments)
+        known = self._cached(call, segments) if self.keeps else {}
         groups = call.sequences(segments, known, wants_progress=wants_progress)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
@@ -105,14 +103,15 @@ class SegmentDecoder:
                     read.add(news.sequence)
                     if read.issuperset(groups[number]):
                         fresh = {number: _hypotheses(pending, groups[number])}
-                        self._keep(call, segments, fresh)
+                        if self.keeps:
+                            self._keep(call, segments, fresh)
                         yield fresh
             finally:
                 for news in pending.unread():  # of a stream that ends early
                     _charge(call.record, news, charged)
 
     def _cached(self, call: TranslationCall, segments: Mapping[int, PlannedSegment]) -> dict[int, Decoded]:
-        if not self._cache.max_bytes or call.is_chance:
+        if call.is_chance:
             return {}
         cached: dict[int, Decoded] = {}
         num_read = 0
@@ -128,7 +127,7 @@ class SegmentDecoder:
     def _keep(
         self, call: TranslationCall, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded]
     ) -> None:
-        if not self._cache.max_bytes or call.is_chance:
+        if call.is_chance:
             return
         for number, hypotheses in decoded.items():
             if hypotheses:

@@ -23,6 +23,7 @@ class PendingCall:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the latest of each sequence
         self._has_news = asyncio.Event() if wants_news else None
+        self.finished_seconds: float | None = None  # when the last sequence finished; `None` while some have not
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
@@ -47,15 +48,10 @@ class PendingCall:
     def unfinished(self) -> list[Sequence]:
         return [sequence for sequence in self.sequences if sequence not in self.updates]
 
-    @property
-    def finished_seconds(self) -> float | None:
-        """Return when the last sequence finished; `None` while some have not."""
-        if len(self.updates) < len(self.sequences):
-            return None
-        return max([update.finished_seconds for update in self.updates.values()])
-
     def accept(self, update: SequenceUpdate) -> None:
         self.updates[update.sequence] = update
+        if len(self.updates) == len(self.sequences):
+            self.finished_seconds = max([each.finished_seconds for each in self.updates.values()])
         if self._has_news is not None:
             if update.error is None:  # else keep its progress, which may still be unread
                 self._news[update.sequence] = update
@@ -65,7 +61,7 @@ class PendingCall:
         if update.error is not None:
             self.done.set_exception(update.error)
             self.done.exception()  # if the caller has just disconnected, nothing reads it, and asyncio would log that
-        elif len(self.updates) == len(self.sequences):
+        elif self.finished_seconds is not None:
             self.done.set_result(None)
 
     def notify(self, news: SequenceProgress) -> None:

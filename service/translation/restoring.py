@@ -49,7 +49,7 @@ class Restorer:
         may_align: list[int] = []
         for number, hypotheses in paced(decoded.items(), every=16):
             texts[number] = [self.tokenizer.decode(each.token_ids) for each in hypotheses]
-            if segments[number].may_align:
+            if segments[number].is_aligned or segments[number].spans:
                 may_align.append(number)
         alignments = self._align(may_align, segments, decoded, texts) if may_align else {}
         candidates: dict[int, tuple[Hypothesis, ...]] = {}

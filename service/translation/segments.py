@@ -33,11 +33,6 @@ class PlannedSegment:
     def end(self) -> int:
         return self.start + len(self.text)
 
-    @property
-    def may_align(self) -> bool:
-        """Return whether its words, or what it keeps, may have to be found in the translation."""
-        return self.is_aligned or bool(self.spans)
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedPassage:

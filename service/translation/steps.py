@@ -50,7 +50,7 @@ class Steps:
         began = time.monotonic()
         num_tokens, may_align = 0, False
         for number, hypotheses in decoded.items():
-            may_align = may_align or segments[number].may_align
+            may_align = may_align or segments[number].is_aligned or bool(segments[number].spans)
             for hypothesis in hypotheses:
                 num_tokens += len(hypothesis.token_ids)
         if num_tokens <= 2 * MAX_INLINE_ENTRIES and not may_align:
@@ -74,5 +74,5 @@ class Steps:
     def _note(self, phase: Phase, call: TranslationCall, began_seconds: float) -> None:
         ended_seconds = time.monotonic()
         call.record.took(phase, began_seconds, ended_seconds)
-        self._metrics.model(call.model.name).took(phase, ended_seconds - began_seconds)
+        self._metrics.model(call.model.name).phases[phase].observe(ended_seconds - began_seconds)
         call.model.statistics.took(phase, ended_seconds - began_seconds)

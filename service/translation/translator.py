@@ -86,17 +86,15 @@ class Translator:
 
     def models(self) -> list[LoadedModel]:
         """Return the served models, sorted by name, the highest version of each first."""
-        if self._is_loading:
-            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
-        return self._catalogue.models()
+        return list(self.catalogue().models)
 
     def catalogue(self) -> Catalogue:
-        self.models()
+        if self._is_loading:
+            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue
 
     def model(self, name: str, version: str) -> LoadedModel:
-        self.models()
-        return self._catalogue.find(name, version)
+        return self.catalogue().find(name, version)
 
     def overload(self, priority: Priority) -> Overloaded | None:
         """Return why the current call, of this priority, would be rejected regardless of its contents; else `None`.
@@ -106,7 +104,7 @@ class Translator:
         overload = None
         if not self._decoder.keeps:
             origin = current_call().origin
-            for model in self._catalogue.models():
+            for model in self._catalogue.models:
                 try:
                     model.engine.check_queue(priority, origin)
                 except Overloaded as error:
@@ -119,7 +117,7 @@ class Translator:
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text, or fail as a whole. Cancelling this aborts the request's sequences in the engine."""
-        parts = await self._parts(self._completed(request))
+        parts = await self._parts(self._completed(request) if self._placeholders else request)
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
         else:
@@ -137,8 +135,7 @@ class Translator:
 
         Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
         """
-        request = self._completed(request)
-        parts = await self._parts(request)
+        parts = await self._parts(self._completed(request) if self._placeholders else request)
         if not request.source_language_code:
             in_parts = {index for part in parts for index in part.indices}
             for index, text in enumerate(request.texts):
@@ -161,7 +158,7 @@ class Translator:
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """Return the languages that each text may be in, best first, of all that are known."""
-        self.models()
+        self.catalogue()
         check_texts(texts, self.limits.max_characters)
 
         detected = functools.partial(detect_languages, texts, mime_type)
@@ -179,12 +176,11 @@ class Translator:
         return await self._steps.run(build, num_entries)
 
     def _completed(self, request: TranslationRequest) -> TranslationRequest:
-        own = self._placeholders
-        return replace(request, placeholders=(*request.placeholders, *own)) if own else request
+        return replace(request, placeholders=(*request.placeholders, *self._placeholders))
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one that is given, or each text's, detected."""
-        self.models()
+        self.catalogue()
         check_request(request, self.limits.max_characters)
         if request.source_language_code:
             return [Part(request)]
@@ -226,7 +222,7 @@ class Translator:
                     candidates = await self._translate_leg(call)
                 else:
                     candidates = await self._pivoter.translate(call, second_leg)
-                translations = await self._steps.assemble(call, lambda: call.translations(candidates))
+                translations = await self._steps.assemble(call, functools.partial(call.translations, candidates))
                 self._count(call.record, model, part.request.texts, translations)
                 return TranslationResult(model.name, model.version, translations)
         except InvalidRequest as error:
@@ -261,31 +257,28 @@ class Translator:
             raise DeadlineExceeded("the deadline passed before decoding began.")
         return call, second_leg
 
-    async def _translate_leg(self, call: TranslationCall) -> dict[int, Candidates]:
-        """Return the candidates of each segment of a planned call, by number.
+    async def _translate_leg(
+        self, call: TranslationCall, segments: Mapping[int, PlannedSegment] | None = None
+    ) -> dict[int, Candidates]:
+        """Return the candidates of some segments of a planned call, by number; by default of all.
 
         Segments with numbers go first and by themselves, so that retries overlap with the rest.
         """
-        if len(call.segments) == 1:
-            return await self._translate_segments(call, call.segments)
-        checked = {number: segment for number, segment in call.segments.items() if segment.has_numbers}
-        if not 0 < len(checked) < len(call.segments):
-            return await self._translate_segments(call, call.segments)
-        others = {number: segment for number, segment in call.segments.items() if not segment.has_numbers}
-        try:
-            async with asyncio.TaskGroup() as group:
-                mended = group.create_task(self._translate_segments(call, checked))
-                decoded = group.create_task(self._decoder.decode(call, others))
-        except BaseExceptionGroup as errors:  # the first failure cancelled the other
-            raise errors.exceptions[0] from None
-        return mended.result() | await self._steps.restore(call, others, decoded.result())
-
-    async def _translate_segments(
-        self, call: TranslationCall, segments: Mapping[int, PlannedSegment]
-    ) -> dict[int, Candidates]:
-        decoded = await self._decoder.decode(call, segments)
-        restored = await self._steps.restore(call, segments, decoded)
-        return await mend(call, decoded, restored, self._decoder, self._steps)
+        if segments is None:
+            segments = call.segments
+            checked = {number: segment for number, segment in segments.items() if segment.has_numbers}
+            if 0 < len(checked) < len(segments):
+                others = {number: segment for number, segment in segments.items() if not segment.has_numbers}
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        mended = group.create_task(self._translate_leg(call, checked))
+                        decoded = group.create_task(self._decoder.decode(call, others))
+                except BaseExceptionGroup as errors:  # the first failure cancelled the other
+                    raise errors.exceptions[0] from None
+                return mended.result() | await self._steps.restore(call, others, decoded.result())
+        decoded_all = await self._decoder.decode(call, segments)
+        restored = await self._steps.restore(call, segments, decoded_all)
+        return await mend(call, decoded_all, restored, self._decoder, self._steps)
 
     async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of a planned call's segments.

@@ -40,7 +40,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
         result = await self._translator.translate(self._request_from(request, context))
-        return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
+        return await self._translator.convert(partial(result_to_pb, result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         translation_request = self._request_from(request, context)

@@ -174,7 +174,7 @@ def model_documents(catalogue: Catalogue) -> list[Document]:
     pivoted: dict[LoadedModel, list[PivotedPair]] = {}
     for pair in catalogue.pivoted():
         pivoted.setdefault(pair.writer, []).append(pair)
-    return [_model_document(model, pivoted.get(model, ())) for model in catalogue.models()]
+    return [_model_document(model, pivoted.get(model, ())) for model in catalogue.models]
 
 
 def _model_document(model: LoadedModel, pivoted: Sequence[PivotedPair]) -> Document:

@@ -161,7 +161,7 @@ class Intake:
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
-        hold.grow(len(message))
+        hold.budget.change(hold, len(message))
         if len(message) > PIECE_BYTES:
             await self._large.turn(caller)
         hold.open()
