@@ -6,7 +6,7 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 
 import asyncio
 import math
-import os
+import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable
@@ -29,6 +29,7 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 REQUEST_ID_KEY = "x-request-id"
 
+_chance = random.Random()  # of ids, which protect nothing; `os.urandom` takes a system call
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _SCHEMES = ("bearer ", "deepl-auth-key ")  # of the header authorization; the second is sent by DeepL's clients
 _API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
@@ -49,7 +50,7 @@ def request_id_in(metadata: Metadata) -> str:
             if isinstance(value, str) and _REQUEST_ID.fullmatch(value):
                 return value
             break
-    return os.urandom(8).hex()
+    return f"{_chance.getrandbits(64):016x}"
 
 
 def api_key_in(metadata: Metadata) -> str:

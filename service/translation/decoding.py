@@ -144,11 +144,10 @@ class _Submission:
     ) -> None:
         self._calls = calls
         self._call = call
-        self._pending = PendingCall(sequences, wants_news=wants_news)
+        self._pending = calls.open(sequences, wants_news=wants_news)
 
     def __enter__(self) -> PendingCall:
         call, pending = self._call, self._pending
-        self._calls.open(pending)
         try:
             call.model.engine.submit(pending.sequences)
         except BaseException:

@@ -79,10 +79,12 @@ class PendingCalls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def open(self, call: PendingCall) -> None:
-        """Expect updates of a call's sequences, before they are submitted."""
-        for sequence in call.sequences:
+    def open(self, sequences: Sequence_[Sequence], *, wants_news: bool = True) -> PendingCall:
+        """Expect updates of `sequences`, before they are submitted; with `wants_news`, somebody reads news of them."""
+        call = PendingCall(sequences, wants_news=wants_news)
+        for sequence in sequences:
             self._calls[sequence] = call
+        return call
 
     def close(self, call: PendingCall) -> None:
         """Forget the call: later updates of its sequences are dropped."""

@@ -26,12 +26,6 @@ def sequences(number: int) -> Any:
     return [Sequence((1,), OPTIONS, 0.0) for _ in range(number)]
 
 
-async def opened(pending: PendingCalls, number: int) -> PendingCall:
-    call = PendingCall(sequences(number), wants_news=True)
-    pending.open(call)
-    return call
-
-
 async def updates_of(call: PendingCall) -> list[SequenceUpdate]:
     await call.done
     return [call.updates[sequence] for sequence in call.sequences]
@@ -46,7 +40,7 @@ def update(sequence: Sequence, error: Any = None) -> Any:
 def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: random.Random) -> None:
     async def scenario() -> None:
         pending = PendingCalls()
-        calls = [await opened(pending, size) for size in sizes]
+        calls = [pending.open(sequences(size)) for size in sizes]
         waits = [asyncio.create_task(updates_of(call)) for call in calls]
         updates = [update(sequence) for call in calls for sequence in call.sequences]
         chance.shuffle(updates)
@@ -65,7 +59,7 @@ def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: r
 
 async def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 3)
+    call = pending.open(sequences(3))
     first, second, third = call.sequences
     pending.deliver([update(second, EngineFailure("one")), update(third, Unavailable("two"))])
     with pytest.raises(EngineFailure, match="one"):
@@ -75,7 +69,7 @@ async def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None
 
 async def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 2)
+    call = pending.open(sequences(2))
     wait = asyncio.create_task(updates_of(call))
     await asyncio.sleep(0)
     wait.cancel()
@@ -93,7 +87,7 @@ def progress(sequence: Sequence, *token_ids: int) -> Any:
 
 async def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 2)
+    call = pending.open(sequences(2))
     first, second = call.sequences
     news = call.news()
     reading = asyncio.ensure_future(anext(news))
@@ -116,7 +110,7 @@ async def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> No
 
 async def test_news_fail_as_the_call_does() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 2)
+    call = pending.open(sequences(2))
     pending.deliver([update(call.sequences[0], EngineFailure("one"))])
     with pytest.raises(EngineFailure, match="one"):
         await asyncio.wait_for(anext(call.news()), patient(5))
@@ -124,7 +118,7 @@ async def test_news_fail_as_the_call_does() -> None:
 
 async def test_what_was_not_read_is_known_though_the_call_fail() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 2)
+    call = pending.open(sequences(2))
     first, second = call.sequences
     pending.deliver([], [progress(first, 5), progress(second, 7)])
     news = call.news()
@@ -137,7 +131,7 @@ async def test_what_was_not_read_is_known_though_the_call_fail() -> None:
 
 async def test_progress_of_a_call_that_is_over_is_dropped() -> None:
     pending = PendingCalls()
-    call = await opened(pending, 1)
+    call = pending.open(sequences(1))
     pending.close(call)
     pending.deliver([], [progress(call.sequences[0], 5)])
     assert call.unread() == []
@@ -148,7 +142,7 @@ async def test_the_error_of_a_call_whose_caller_has_gone_is_not_logged() -> None
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     pending = PendingCalls()
-    call = await opened(pending, 1)
+    call = pending.open(sequences(1))
     pending.deliver([update(call.sequences[0], EngineFailure("one"))])
     pending.close(call)
     del call
