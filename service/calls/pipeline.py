@@ -185,15 +185,16 @@ class CallPipeline:
         call: Call,
         work: Callable[[], Awaitable[T]],
         metadata: Metadata = (),
-        is_late: Callable[[], bool] = lambda: False,
+        time_left: Callable[[], float | None] = lambda: None,
         *,
         is_background: bool = False,
         takes_tokens: bool = True,
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `is_late` returns whether the call's deadline has passed. With `is_background` the work belongs to a call that
-        was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these does not count.
+        `time_left` returns the seconds until the call's deadline, if it has one. With `is_background` the work belongs
+        to a call that was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these
+        does not count.
         """
         span = self._observer.begin(call, metadata)
         try:
@@ -205,10 +206,12 @@ class CallPipeline:
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with
-                self._learn(call, is_late=is_late())
+                left = time_left()
+                self._learn(call, is_late=left is not None and left <= 0)
             return answer
         except asyncio.CancelledError:
-            has_time = not is_late()
+            left = time_left()
+            has_time = left is None or left > 0
             call.code = "CANCELLED" if has_time else "DEADLINE_EXCEEDED"
             if not has_time:
                 self._learn(call, is_late=True)

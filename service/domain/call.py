@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from service.domain.translation import Translation
 
@@ -61,15 +60,7 @@ class Phase(enum.Enum):
 ENGINE_PHASES = (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)
 
 
-class Interval(NamedTuple):
-    """When a phase began and ended, on `time.monotonic()`'s clock."""
-
-    phase: Phase
-    began_seconds: float
-    ended_seconds: float
-
-
-_interval: Callable[[tuple[Phase, float, float]], Interval] = partial(tuple.__new__, Interval)  # without a frame
+Interval = tuple[Phase, float, float]  # when a phase began and ended, on `time.monotonic()`'s clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +139,6 @@ class Call:
         """Record which model translates; only the first one is kept."""
         if not self.model:
             self.model, self.model_version = model, version
-
-    def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
-        self.intervals.append(_interval((phase, began_seconds, ended_seconds)))
 
     def another(self) -> "Call":
         """Return a new call of the same caller, such as the next request on a stream."""

@@ -50,6 +50,7 @@ class Turns:
         self._clock = clock
         self._lock = lock
         self._changed = threading.Condition(lock)
+        self._num_idle = 0  # workers that wait for a change
         self._checks_until_due = 0
 
     # For the engine: the first three with the lock held.
@@ -67,7 +68,8 @@ class Turns:
                 batch = worker.batch
                 if batch.num_sequences < most and batch.num_rows < batch.max_slots:
                     worker.runner.control.interrupt_for_newcomers()
-        self._changed.notify_all()
+        if self._num_idle:
+            self._changed.notify_all()
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         if self.queue.abort(sequences):
@@ -111,7 +113,9 @@ class Turns:
         with self._lock:
             worker.turn_began = None
             while not self.has_work(worker):
+                self._num_idle += 1
                 self._changed.wait()
+                self._num_idle -= 1
             worker.turn_began = now_seconds = self._clock()
             worker.runner.control.clear_interrupt()  # under the lock: whatever it was for is processed here
             if self.closed is not None:

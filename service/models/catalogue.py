@@ -46,7 +46,7 @@ class RouteUse:
     def __enter__(self) -> Route:
         self._began_seconds = time.monotonic()
         for model, _ in self._route.legs:
-            model.leases.take()
+            model.leases.num_held += 1
         return self._route
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:

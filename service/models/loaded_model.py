@@ -49,10 +49,8 @@ class InferenceStatistics:
     def __init__(self) -> None:
         self.succeeded = Duration()
         self.failed = Duration()  # or cancelled by the caller
-        self.tokenize = Duration()
-        self.queue = Duration()
-        self.decode = Duration()
-        self.detokenize = Duration()
+        self.tokenize, self.queue, self.decode, self.detokenize = (Duration() for _ in range(4))
+        self.phases = {Phase.TOKENIZE: self.tokenize, Phase.DETOKENIZE: self.detokenize}
         self.num_texts = 0  # of successful calls
         self.last_used_seconds = 0.0  # since 1970; 0: never
         self._lock = threading.Lock()
@@ -65,13 +63,6 @@ class InferenceStatistics:
         self.succeeded.add(seconds)
         self.num_texts += num_texts
         self.last_used_seconds = time.time()
-
-    def took(self, phase: Phase, seconds: float) -> None:
-        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
-
-    def decoded(self, queue_seconds: float, decode_seconds: float) -> None:
-        self.queue.add(queue_seconds)
-        self.decode.add(decode_seconds)
 
     def turn(self, stats: TurnStats) -> None:
         if stats.batch_size:
@@ -90,9 +81,6 @@ class Leases:
     def __init__(self) -> None:
         self.num_held = 0
         self._given_back: asyncio.Event | None = None  # while somebody waits for it
-
-    def take(self) -> None:
-        self.num_held += 1
 
     def give_back(self) -> None:
         self.num_held -= 1

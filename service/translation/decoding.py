@@ -162,9 +162,10 @@ class _Submission:
         if error is not None:
             call.model.engine.abort(pending.unfinished())
         self._calls.close(pending)
-        queue_seconds, decode_seconds = _note(call.record, pending)
+        began, admitted, ended = _note(call.record, pending)
         if error is None:
-            call.model.statistics.decoded(queue_seconds, decode_seconds)
+            call.model.statistics.queue.add(admitted - began)
+            call.model.statistics.decode.add(ended - admitted)
 
 
 def _num_output_tokens(updates: Iterable[SequenceUpdate]) -> int:
@@ -177,8 +178,8 @@ def _charge(record: Call, news: SequenceProgress | SequenceUpdate, charged: Coun
     charged[news.sequence] = num_tokens
 
 
-def _note(record: Call, pending: PendingCall) -> tuple[float, float]:
-    """Record a call's time in each engine phase, and return it in the queue and from then on.
+def _note(record: Call, pending: PendingCall) -> tuple[float, float, float]:
+    """Record a call's time in each engine phase, and return when it arrived, left the queue, and ended.
 
     Unfinished sequences are counted until now.
     """
@@ -190,14 +191,16 @@ def _note(record: Call, pending: PendingCall) -> tuple[float, float]:
         if sequence.admitted_seconds and (first is None or sequence.admitted_seconds < first.admitted_seconds):
             first = sequence
     if first is None:
-        record.took(Phase.QUEUE, began, ended)
-        return ended - began, 0.0
+        record.intervals.append((Phase.QUEUE, began, ended))
+        return began, ended, ended
     admitted = min(max(first.admitted_seconds, began), ended)
     encoded = min(max(first.encoded_seconds, admitted), ended)
-    record.took(Phase.QUEUE, began, admitted)
-    record.took(Phase.ENCODE, admitted, encoded)
-    record.took(Phase.DECODE, encoded, ended)
-    return admitted - began, ended - admitted
+    record.intervals += (
+        (Phase.QUEUE, began, admitted),
+        (Phase.ENCODE, admitted, encoded),
+        (Phase.DECODE, encoded, ended),
+    )
+    return began, admitted, ended
 
 
 def _hypotheses(pending: PendingCall, sequences: Sequence_[Sequence]) -> Decoded:

@@ -73,6 +73,6 @@ class Steps:
 
     def _note(self, phase: Phase, call: TranslationCall, began_seconds: float) -> None:
         ended_seconds = time.monotonic()
-        call.record.took(phase, began_seconds, ended_seconds)
+        call.record.intervals.append((phase, began_seconds, ended_seconds))
         self._metrics.model(call.model.name).phases[phase].observe(ended_seconds - began_seconds)
-        call.model.statistics.took(phase, ended_seconds - began_seconds)
+        call.model.statistics.phases[phase].add(ended_seconds - began_seconds)

@@ -136,8 +136,9 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
             num_output_tokens=segment.num_output_tokens,
             flags=[FLAGS[flag] for flag in segment.flags] if segment.flags else None,
         )
-    for span in paced(translation.alignment):
-        message.alignment.add(**span_document(span))
+    if translation.alignment:
+        for span in paced(translation.alignment):
+            message.alignment.add(**span_document(span))
     if translation.detected_language_code:
         message.detected_language_code = translation.detected_language_code
     if translation.pivot_language_code:

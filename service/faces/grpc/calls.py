@@ -182,12 +182,8 @@ class _MethodHandler:
         def work() -> Awaitable[Any]:
             return behaviour(message if deserialize is None else parse(deserialize, message), context)
 
-        def is_late() -> bool:
-            remaining = context.time_remaining()
-            return remaining is not None and remaining <= 0
-
         try:
-            response = await self._pipeline.serve(call, work, metadata, is_late)
+            response = await self._pipeline.serve(call, work, metadata, context.time_remaining)
         except ServiceError as error:
             failure = _without_frames(error)
         else:
