@@ -183,7 +183,7 @@ class TranslationCall:
         translation = assemble(self.texts[index], chosen, self._assembled_size, with_alignment=with_alignment)
         if not self._pivot_language_code:
             return translation
-        return replace(translation, pivot_language_code=self._pivot_language_code)
+        return translation._replace(pivot_language_code=self._pivot_language_code)
 
     def translations(self, candidates: Mapping[int, Candidates]) -> tuple[Translation, ...]:
         return tuple([self.translation(index, candidates) for index in range(len(self.texts))])

@@ -126,7 +126,7 @@ class Translator:
             return results[0]
         translations = joined(request, parts, [result.translations for result in results])
         if results:
-            return replace(results[0], translations=translations)
+            return results[0]._replace(translations=translations)
         model = self._model_into(request)
         return TranslationResult(model.name, model.version, translations)
 
@@ -312,7 +312,7 @@ class Translator:
 
             async def assembled(index: int) -> Translation:
                 translation = await self._steps.assemble(call, lambda: call.translation(index, candidates))
-                return replace(translation, detected_language_code=part.detected_language_code)
+                return translation._replace(detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)
