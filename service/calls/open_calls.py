@@ -51,19 +51,32 @@ class ByteBudget:
     def hold(self, owner: str = "") -> "Hold":
         return Hold(self, owner)
 
-    def take(self, hold: "Hold", num_bytes: int) -> None:
-        if hold.failure is not None:
-            raise hold.failure
+    def change(self, hold: "Hold", num_bytes: int) -> None:
+        """Have a hold take so many bytes more, or give them back if the number is negative.
+
+        Raises:
+            MemoryFull: there is no room.
+            MessageTooSlow: it has made room for another one.
+        """
         owner = hold.owner
-        # More than both limits ask for, and yet there is room, for nearly every call.
-        room = self._parts * (hold.num_bytes + num_bytes)
-        if room > self._share - self._of_owners.get(owner, 0) or room > self.max_bytes - self.num_bytes:
-            self._make_room(hold, num_bytes)
+        of_owner = self._of_owners.get(owner, 0)
+        if num_bytes > 0:
+            if hold.failure is not None:
+                raise hold.failure
+            # More than both limits ask for, and yet there is room, for nearly every call.
+            room = self._parts * (hold.num_bytes + num_bytes)
+            if room > self._share - of_owner or room > self.max_bytes - self.num_bytes:
+                self._make_room(hold, num_bytes)
+                of_owner = self._of_owners.get(owner, 0)
+            if hold.evict is not None:
+                self._arriving.pop(hold, None)
+                self._arriving[hold] = None
         self.num_bytes += num_bytes
-        self._of_owners[owner] = self._of_owners.get(owner, 0) + num_bytes
-        if hold.evict is not None:
-            self._arriving.pop(hold, None)
-            self._arriving[hold] = None
+        hold.num_bytes += num_bytes
+        if of_owner + num_bytes:
+            self._of_owners[owner] = of_owner + num_bytes
+        else:
+            self._of_owners.pop(owner, None)
 
     def _make_room(self, hold: "Hold", num_bytes: int) -> None:
         owner, size = hold.owner, hold.num_bytes + num_bytes
@@ -88,14 +101,6 @@ class ByteBudget:
                     allowed=f"{self.max_bytes // 2**20} MiB for all calls together",
                     advice="try again later, or send smaller messages",
                 )
-
-    def give_back(self, owner: str, num_bytes: int) -> None:
-        self.num_bytes -= num_bytes
-        left = self._of_owners.get(owner, 0) - num_bytes
-        if left:
-            self._of_owners[owner] = left
-        else:
-            self._of_owners.pop(owner, None)
 
     @contextmanager
     def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
@@ -132,26 +137,24 @@ class ByteBudget:
 class Hold:
     """Bytes that one call holds; those of all calls with the same `owner` have a limit."""
 
-    __slots__ = ("_budget", "evict", "failure", "num_bytes", "owner")
+    __slots__ = ("budget", "evict", "failure", "num_bytes", "owner")
 
     def __init__(self, budget: ByteBudget, owner: str = "") -> None:
-        self._budget = budget
+        self.budget = budget
         self.num_bytes = 0
         self.owner = owner
         self.evict: Callable[[ServiceError], None] | None = None  # while its message arrives
         self.failure: ServiceError | None = None  # once it has made room
 
     def grow(self, num_bytes: int) -> None:
-        self._budget.take(self, num_bytes)
-        self.num_bytes += num_bytes
+        self.budget.change(self, num_bytes)
 
     def shrink(self, num_bytes: int) -> None:
-        self._budget.give_back(self.owner, num_bytes)
-        self.num_bytes -= num_bytes
+        self.budget.change(self, -num_bytes)
 
     def release(self) -> None:
         """Release all bytes; may be called again."""
-        self.shrink(self.num_bytes)
+        self.budget.change(self, -self.num_bytes)
 
 
 class OpenCalls:
@@ -171,8 +174,9 @@ class OpenCalls:
         return not method.startswith(self._ignored)
 
     def began(self) -> None:
+        if not self._count:
+            self._none.clear()
         self._count += 1
-        self._none.clear()
 
     def ended(self) -> None:
         self._count -= 1
@@ -201,7 +205,7 @@ class CallHold(Hold):
     def begin(self, owner: str, num_bytes: int = 0) -> None:
         """Hold an owner's call from now on: its own bytes, and those of its message that have arrived."""
         self.owner = owner
-        self.grow(CALL_BYTES + num_bytes)
+        self.budget.change(self, CALL_BYTES + num_bytes)
 
     def open(self) -> None:
         if self._open_calls is not None:
@@ -210,7 +214,7 @@ class CallHold(Hold):
 
     def end(self, _: object = None) -> None:
         """Give everything back, once the answer is sent or the caller is gone."""
-        self.release()
+        self.budget.change(self, -self.num_bytes)
         if self._is_open and self._open_calls is not None:
             self._is_open = False
             self._open_calls.ended()

@@ -6,7 +6,7 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 
 import asyncio
 import math
-import os
+import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable
@@ -29,6 +29,7 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 REQUEST_ID_KEY = "x-request-id"
 
+_chance = random.Random()  # of ids, which protect nothing; `os.urandom` takes a system call
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _SCHEMES = ("bearer ", "deepl-auth-key ")  # of the header authorization; the second is sent by DeepL's clients
 _API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
@@ -44,9 +45,12 @@ T = TypeVar("T")
 
 def request_id_in(metadata: Metadata) -> str:
     """Return the caller's request id, or a new one if it is missing or invalid. Names are in lower case."""
-    given = next((value for key, value in metadata if key == REQUEST_ID_KEY), "")
-    is_good = isinstance(given, str) and _REQUEST_ID.fullmatch(given)
-    return str(given) if is_good else os.urandom(8).hex()
+    for key, value in metadata:
+        if key == REQUEST_ID_KEY:
+            if isinstance(value, str) and _REQUEST_ID.fullmatch(value):
+                return value
+            break
+    return f"{_chance.getrandbits(64):016x}"
 
 
 def api_key_in(metadata: Metadata) -> str:
@@ -181,15 +185,16 @@ class CallPipeline:
         call: Call,
         work: Callable[[], Awaitable[T]],
         metadata: Metadata = (),
-        is_late: Callable[[], bool] = lambda: False,
+        time_left: Callable[[], float | None] = lambda: None,
         *,
         is_background: bool = False,
         takes_tokens: bool = True,
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `is_late` returns whether the call's deadline has passed. With `is_background` the work belongs to a call that
-        was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these does not count.
+        `time_left` returns the seconds until the call's deadline, if it has one. With `is_background` the work belongs
+        to a call that was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these
+        does not count.
         """
         span = self._observer.begin(call, metadata)
         try:
@@ -201,10 +206,12 @@ class CallPipeline:
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with
-                self._learn(call, is_late=is_late())
+                left = time_left()
+                self._learn(call, is_late=left is not None and left <= 0)
             return answer
         except asyncio.CancelledError:
-            has_time = not is_late()
+            left = time_left()
+            has_time = left is None or left > 0
             call.code = "CANCELLED" if has_time else "DEADLINE_EXCEEDED"
             if not has_time:
                 self._learn(call, is_late=True)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import sys
 import time
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 
@@ -18,7 +18,7 @@ class Turns:
     def __init__(self, most: int, most_of_one: float = math.inf) -> None:
         self.num_free = most
         self._most_of_one = most_of_one
-        self._running: Counter[Hashable] = Counter()
+        self._running: dict[Hashable, int] = {}
         self._waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()  # the first one is next
 
     @property
@@ -29,14 +29,15 @@ class Turns:
         return len(self._waiting.get(caller, ()))
 
     def num_running_of(self, caller: Hashable) -> int:
-        return self._running[caller]
+        return self._running.get(caller, 0)
 
     def take_free(self, caller: Hashable) -> bool:
         """Proceed if that is possible at once."""
-        if not self.num_free or self._running[caller] >= self._most_of_one:
+        num_running = self._running.get(caller, 0)
+        if not self.num_free or num_running >= self._most_of_one:
             return False
         self.num_free -= 1
-        self._running[caller] += 1
+        self._running[caller] = num_running + 1
         return True
 
     async def wait(self, caller: Hashable) -> None:
@@ -61,7 +62,7 @@ class Turns:
         self._running[caller] -= 1
         if not self._running[caller]:
             del self._running[caller]
-        for other in self._in_order():
+        for other in self._in_order() if self._waiting else ():
             turns = self._waiting[other]
             turn = next((each for each in turns if not each.cancelled()), None)
             if turn is not None and self.take_free(other):

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from service.domain.translation import Priority, Translation
+from service.domain.translation import Translation
 
 TIMING_KEY = "server-timing"
 NO_ID = "-"  # outside of a call
@@ -61,15 +60,7 @@ class Phase(enum.Enum):
 ENGINE_PHASES = (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)
 
 
-class Interval(NamedTuple):
-    """When a phase began and ended, on `time.monotonic()`'s clock."""
-
-    phase: Phase
-    began_seconds: float
-    ended_seconds: float
-
-
-_interval: Callable[[tuple[Phase, float, float]], Interval] = partial(tuple.__new__, Interval)  # without a frame
+Interval = tuple[Phase, float, float]  # when a phase began and ended, on `time.monotonic()`'s clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +90,6 @@ class Caller:
     accounts: Accounts = field(repr=False)
 
 
-class Admission(NamedTuple):
-    """The model whose queue was checked for a call and had room, and the priority that it was checked for."""
-
-    model: str
-    version: str
-    priority: Priority
-
-
 @dataclass(slots=True, eq=False)
 class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
@@ -132,7 +115,6 @@ class Call:
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
-    admission: Admission | None = None
 
     @property
     def key_name(self) -> str:
@@ -158,9 +140,6 @@ class Call:
         if not self.model:
             self.model, self.model_version = model, version
 
-    def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
-        self.intervals.append(_interval((phase, began_seconds, ended_seconds)))
-
     def another(self) -> "Call":
         """Return a new call of the same caller, such as the next request on a stream."""
         origin = origin_of_call(*self.origin[:-1])
@@ -181,12 +160,17 @@ class Call:
 
     def seconds(self, phase: Phase) -> float:
         """Return how long any part of the call was in a phase; overlapping intervals count once."""
-        intervals = [each for each in self.intervals if each[0] is phase]
-        if len(intervals) == 1:  # as for most calls
-            return max(intervals[0][2] - intervals[0][1], 0.0)
-        intervals.sort()
+        own: Interval | None = None
+        for interval in self.intervals:
+            if interval[0] is phase:
+                if own is not None:
+                    return self._seconds_once(phase)
+                own = interval
+        return max(own[2] - own[1], 0.0) if own is not None else 0.0  # of most calls there is one
+
+    def _seconds_once(self, phase: Phase) -> float:
         total = until = 0.0
-        for _, began, ended in intervals:
+        for _, began, ended in sorted(each for each in self.intervals if each[0] is phase):
             total += max(ended - max(began, until), 0.0)
             until = max(until, ended)
         return total

@@ -315,3 +315,6 @@ def _check_ranges(options: DecodingOptions, max_output_tokens: int) -> None:
         if value is not None and not option.permits(value, high):
             path = Path("options", option.name)
             raise InvalidRequest("{path} is {value}", path, value=value, allowed=option.allowed(high))
+
+
+NO_OPTIONS: Final = RequestedOptions()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.domain.options import RequestedOptions
+from service.domain.options import NO_OPTIONS, RequestedOptions
 
 MAX_TEXTS = 1024
 # Of the calls that a long document, or a stream of lines, is divided into; a longer text is sent alone.
@@ -85,8 +85,7 @@ class OwnPlaceholder:
     end: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedSpan:
+class AlignedSpan(NamedTuple):
     """A part of a source and the corresponding part of its translation; code points, from start to before end."""
 
     source_start: int
@@ -152,7 +151,7 @@ class TranslationRequest:
         default="",
         metadata=_option("Version of the model to use. Default: the highest.", metavar="V", in_parameters=False),
     )
-    options: RequestedOptions = field(default_factory=RequestedOptions)
+    options: RequestedOptions = NO_OPTIONS
     priority: Priority = field(
         default=Priority.NORMAL,
         metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),
@@ -220,8 +219,7 @@ class KeptPart(NamedTuple):
     flag: Flag  # to set if its position was guessed
 
 
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """One candidate translation of a text or of one of its segments.
 
     `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. Of
@@ -238,8 +236,7 @@ class Hypothesis:
     kept: tuple[KeptPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A part of a text that was translated independently: its position in text and translation, and how its decoding
     ended.
 
@@ -256,8 +253,7 @@ class Segment:
     flags: tuple[Flag, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(NamedTuple):
     """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
 
     `finish_reason` is that of the first segment that was cut off, if there is one. `alignment` is empty unless
@@ -275,8 +271,7 @@ class Translation:
     pivot_language_code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TranslationResult:
+class TranslationResult(NamedTuple):
     """The answer to one call: the model and version used, and one translation per text, in order.
 
     If detected languages led to several models, it is the first text's; of two models by way of a pivot language, the

@@ -125,7 +125,13 @@ class Admission:
 
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
         """Reject a call based only on its priority and origin, before anything else is known about it."""
-        if self._has_room(num_free_slots):
+        has_room = self._has_room(num_free_slots)
+        self._check_wait(num_free_slots, priority, origin, now_seconds, has_room=has_room)
+
+    def _check_wait(
+        self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float, *, has_room: bool
+    ) -> None:
+        if has_room:
             self._bursts[priority].note(now_seconds, is_long=False)
             return
         wait = self._seconds_for(self._queue.waiting.num_ahead(priority, origin), num_free_slots)
@@ -140,37 +146,40 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Accept or reject the sequences of one call as a whole; `num_rows` is the average of used rows per worker."""
+        """Accept or reject the sequences of one call, of one deadline, as a whole.
+
+        `num_rows` is the average of used rows per worker.
+        """
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
         waiting = self._queue.waiting
-        room = waiting.room(origin) if self._queue.num_waiting else self._max_waiting
+        room = waiting.room(origin) if self._queue.waiting.num_sequences else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
                 "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
                 "{room}",
                 _hint(self._seconds_for(excess, 0)),
                 number=len(sequences),
-                num_waiting=self._queue.num_waiting,
+                num_waiting=self._queue.waiting.num_sequences,
                 most=self._max_waiting,
                 room=room,
                 advice=_LATER,
             )
+        has_room = self._has_room(num_free_slots)
         if not sequences[0].is_continued:
-            self.check_queue(num_free_slots, priority, origin, now_seconds)
-        deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
-        if deadlines:
-            self._check_deadline(sequences, num_free_slots, num_rows, min(deadlines) - now_seconds)
+            self._check_wait(num_free_slots, priority, origin, now_seconds, has_room=has_room)
+        if (deadline_seconds := sequences[0].deadline_seconds) is not None:
+            left_seconds = deadline_seconds - now_seconds
+            self._check_deadline(sequences, num_free_slots, num_rows, left_seconds, has_room=has_room)
 
     def _check_deadline(
-        self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
+        self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float, *, has_room: bool
     ) -> None:
         first = sequences[0]
         reserved, num_slots = first.reserved_seconds, first.num_slots
-        has_room = self._has_room(num_free_slots)
         if len(sequences) == 1 and has_room:
-            longest_seconds = first.max_tokens * self._costs.full_turn_seconds
+            longest_seconds = first.max_tokens * self._costs.turn_seconds(self._costs.max_rows)
             if left_seconds - reserved > _AMPLE * longest_seconds > 0.0:  # as for most calls, without an estimate
                 return
         work = self._work(sequences)
@@ -186,7 +195,7 @@ class Admission:
         if not has_room:
             num_ahead = self._queue.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
-        num_joining = self._queue.num_waiting // self._costs.num_workers
+        num_joining = self._queue.waiting.num_sequences // self._costs.num_workers
         seconds = wait + reserved + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         if seconds > alone:
             seconds *= _MARGIN
@@ -226,7 +235,7 @@ class Admission:
     def _has_room(self, num_free_slots: int) -> bool:
         """Return whether a call would start at once: `_seconds_for` is 0 even behind all others. True of most calls."""
         queue = self._queue
-        num_waiting = queue.num_waiting
+        num_waiting = queue.waiting.num_sequences
         if not num_waiting:
             return num_free_slots > 0
         places = num_waiting * num_free_slots * self._costs.typical_tokens
@@ -234,7 +243,7 @@ class Admission:
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
-        num_waiting, typical = self._queue.num_waiting, self._costs.typical_tokens
+        num_waiting, typical = self._queue.waiting.num_sequences, self._costs.typical_tokens
         rows = self._queue.waiting.expected_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
         return max(total, 0.0) * self._costs.seconds_per_row

@@ -181,24 +181,17 @@ class Batch:
         self._ranks: Counts = rows["rank"]
         self._beam_rows: Counts = rows["beam_rows"]
         self.output_ids = self.state.output_ids
+        self.num_rows = self.num_sequences = 0  # live; kept as numbers, as every call reads them several times
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
 
     @property
-    def num_rows(self) -> int:
-        return len(self._owners)
-
-    @property
     def num_free(self) -> int:
-        return self.max_slots - len(self._owners)
+        return self.max_slots - self.num_rows
 
     @property
     def sequences(self) -> Iterable[Sequence]:
         return self._sequences.keys()
-
-    @property
-    def num_sequences(self) -> int:
-        return len(self._sequences)
 
     def owner(self, row: int) -> Sequence:
         return self._owners[row]
@@ -217,6 +210,8 @@ class Batch:
         sequence.status = SequenceStatus.RUNNING
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
+        self.num_rows += sequence.num_slots
+        self.num_sequences += 1
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
@@ -239,11 +234,15 @@ class Batch:
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED
         del self._sequences[sequence]
+        self.num_rows = num_left
+        self.num_sequences -= 1
         return moves
 
     def check_integrity(self) -> None:
         owned = [row for sequence in self._sequences for row in sequence.slots]
         expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")
+        num_sequences = len(self._sequences)
+        expect(num_sequences == self.num_sequences, f"{num_sequences} sequences run, {self.num_sequences} are counted")
         expect(self.num_rows <= self.max_slots, f"{self.num_rows} rows are live, there are {self.max_slots}")
         for sequence in self._sequences:
             slots = sequence.slots

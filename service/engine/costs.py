@@ -93,9 +93,6 @@ class Costs:
         by_length = len(sequence.source_ids) * (self._output_share.mean or 1.0)
         return min(max(by_length, 1.0), float(sequence.max_tokens))
 
-    def expected_rows(self, sequence: Sequence) -> float:
-        return sequence.num_slots * self.expected_tokens(sequence)
-
     def step_seconds(self, num_rows: int) -> float:
         """Estimate a worker's step with `num_rows` rows in use; 0 while unknown."""
         return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]
@@ -104,10 +101,11 @@ class Costs:
         """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
         followed by a new one, and of all else. 0 while unknown."""
         num_rows = min(num_rows, self.max_rows)
-        seconds = self.step_seconds(num_rows)
+        seconds = self._slowness.mean * self._shape[num_rows]
         if not seconds:
             return 0.0
-        encode_seconds = self.source_seconds * num_rows / self._output_tokens.mean if self._output_tokens.mean else 0.0
+        num_tokens = self._output_tokens.mean
+        encode_seconds = self._source_seconds.mean * num_rows / num_tokens if num_tokens else 0.0
         return seconds + self._other_seconds.mean + encode_seconds
 
     @property

@@ -82,17 +82,17 @@ class Engine:
     def snapshot(self) -> EngineSnapshot:
         """Return the engine's current state. Thread-safe; the values may be from slightly different moments."""
         workers, queue = self.turns.workers, self.turns.queue
-        max_slots = sum(worker.batch.max_slots for worker in workers)
+        max_slots, num_rows = self.turns.max_slots, self.turns.num_rows
         began = [moment for worker in workers if (moment := worker.turn_began) is not None] if self.has_threads else []
         turn_seconds = max(self._clock() - min(began), 0.0) if began else 0.0
         if self.turns.closed is not None:  # all sequences have their updates, whatever the state still holds
             return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=turn_seconds)
         return EngineSnapshot(
-            num_waiting=queue.num_waiting,
+            num_waiting=queue.waiting.num_sequences,
             num_waiting_tokens=queue.waiting.num_tokens,
-            wait_seconds=self._admission.wait_seconds(self.turns.num_free),
+            wait_seconds=self._admission.wait_seconds(max_slots - num_rows),
             num_running=sum(worker.batch.num_sequences for worker in workers),
-            slots_used=sum(worker.batch.num_rows for worker in workers),
+            slots_used=num_rows,
             max_slots=max_slots,
             is_alive=True,
             turn_seconds=turn_seconds,
@@ -187,9 +187,14 @@ class Engine:
     # What callers do.
 
     def check_queue(self, priority: Priority, origin: Origin) -> None:
-        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe."""
-        self._check_available()
-        self._admission.check_queue(self.turns.num_free, priority, origin, self._clock())
+        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe.
+
+        While nobody waits, as nearly always, `submit` decides.
+        """
+        turns = self.turns
+        if turns.closed is not None or turns.queue.waiting.num_sequences:
+            self._check_available()
+            self._admission.check_queue(turns.max_slots - turns.num_rows, priority, origin, self._clock())
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
         """Check that sequences such as these would be accepted now; they may be another engine's. Return how long they
@@ -201,9 +206,7 @@ class Engine:
 
     def submit(self, sequences: Sequence_[Sequence]) -> None:
         """Accept the sequences of one call, all or none; all have the same priority and origin. Thread-safe."""
-        workers = self.turns.workers
-        max_slots = max([worker.batch.max_slots for worker in workers])
-        check_possible(sequences, self._config.max_waiting, max_slots, workers[0].runner.spec)
+        check_possible(sequences, self._config.max_waiting, self.costs.max_rows, self._runners[0].spec)
         with self._lock:
             if not self.turns.queue.live.isdisjoint(sequences):
                 raise ValueError("a sequence was submitted twice")
@@ -223,10 +226,12 @@ class Engine:
             self.turns.abort(sequences)
 
     def _check_admission(self, sequences: Sequence_[Sequence]) -> None:
-        self._check_available()
-        workers = self.turns.workers
-        num_rows = sum([worker.batch.num_rows for worker in workers])
-        self._admission.check(sequences, self.turns.num_free, num_rows // len(workers), self._clock())
+        turns = self.turns
+        if turns.closed is not None:
+            self._check_available()
+        num_rows = turns.num_rows
+        num_free = turns.max_slots - num_rows
+        self._admission.check(sequences, num_free, num_rows // len(turns.workers), self._clock())
 
     def _check_available(self) -> None:
         if self.turns.closed is not None:

@@ -24,10 +24,11 @@ class RequestQueue:
     """
 
     def __init__(
-        self, max_waiting: int, clock: Callable[[], float], rows_of: Callable[[Sequence], float] = lambda _: 0.0
+        self, max_waiting: int, clock: Callable[[], float], tokens_of: Callable[[Sequence], float] = lambda _: 0.0
     ) -> None:
+        """Estimate the tokens of a sequence by `tokens_of`."""
         self._clock = clock
-        self._rows_of = rows_of
+        self._tokens_of = tokens_of
         self.waiting = WaitingQueue(max_waiting)
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []  # by their callers, to be dropped in the next turn
@@ -39,16 +40,12 @@ class RequestQueue:
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self.live
 
-    @property
-    def num_waiting(self) -> int:
-        return self.waiting.num_sequences
-
     def admit(self, sequences: Iterable[Sequence]) -> None:
         for sequence in sequences:
             self.live.add(sequence)
             if sequence.deadline_seconds is not None:
                 self._watch_deadline(sequence, sequence.deadline_seconds)
-            sequence.expected_rows = self._rows_of(sequence)
+            sequence.expected_rows = sequence.num_slots * self._tokens_of(sequence)
             self.waiting.admit([sequence])
 
     def start(self, sequences: Iterable[Sequence]) -> None:

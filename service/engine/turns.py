@@ -41,14 +41,16 @@ class Turns:
     ) -> None:
         """Begin with empty rows and an empty queue; `closed` says why no work is taken yet."""
         self.closed = closed
+        self.max_slots = sum([runner.spec.max_slots for runner in runners])
         self.workers = [Worker(runner, clock, checks_integrity=config.checks_integrity) for runner in runners]
-        self.queue = RequestQueue(config.max_waiting, clock, costs.expected_rows)
+        self.queue = RequestQueue(config.max_waiting, clock, costs.expected_tokens)
         self._config = config
         self._costs = costs
         self._listener = listener
         self._clock = clock
         self._lock = lock
         self._changed = threading.Condition(lock)
+        self._num_idle = 0  # workers that wait for a change
         self._checks_until_due = 0
 
     # For the engine: the first three with the lock held.
@@ -60,12 +62,14 @@ class Turns:
     def admit(self, sequences: Sequence_[Sequence]) -> None:
         """Accept sequences, and end the runs of workers that have room for them, once they have made enough steps."""
         self.queue.admit(sequences)
-        if self.queue.num_waiting:
+        if self.queue.waiting.num_sequences:
             most = self._even_share()
             for worker in self.workers:
-                if worker.batch.num_sequences < most and worker.batch.num_free:
+                batch = worker.batch
+                if batch.num_sequences < most and batch.num_rows < batch.max_slots:
                     worker.runner.control.interrupt_for_newcomers()
-        self._changed.notify_all()
+        if self._num_idle:
+            self._changed.notify_all()
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         if self.queue.abort(sequences):
@@ -85,8 +89,8 @@ class Turns:
             _log.exception("the listener failed while all sequences were being failed")
 
     @property
-    def num_free(self) -> int:
-        return sum([worker.batch.num_free for worker in self.workers])
+    def num_rows(self) -> int:
+        return sum([worker.batch.num_rows for worker in self.workers])
 
     # A worker's turn, on its thread.
 
@@ -102,14 +106,16 @@ class Turns:
     def has_work(self, worker: Worker) -> bool:
         if worker.batch.num_rows or self.closed is not None or self.queue.aborted or worker.abandoned:
             return True
-        return self.queue.num_waiting > 0 and self._share(worker) > 0
+        return self.queue.waiting.num_sequences > 0 and self._share(worker) > 0
 
     def begin(self, worker: Worker) -> StepPlan | None:
         """Process aborts and deadlines, choose which sequences join; wait while idle; return `None` when stopping."""
         with self._lock:
             worker.turn_began = None
             while not self.has_work(worker):
+                self._num_idle += 1
                 self._changed.wait()
+                self._num_idle -= 1
             worker.turn_began = now_seconds = self._clock()
             worker.runner.control.clear_interrupt()  # under the lock: whatever it was for is processed here
             if self.closed is not None:
@@ -139,7 +145,7 @@ class Turns:
 
     def _plan(self, worker: Worker, now_seconds: float) -> StepPlan:
         queue, batch = self.queue, worker.batch
-        num_waiting, num_free = queue.num_waiting, batch.num_free
+        num_waiting, num_free = queue.waiting.num_sequences, batch.num_free
         plan = StepPlan(())
         if num_waiting and num_free:
             share, candidates = self._share(worker), queue.waiting.candidates()
@@ -155,7 +161,7 @@ class Turns:
 
     def _limits(self, worker: Worker, joining: Sequence_[Sequence], now_seconds: float) -> RunLimits:
         num_rows = worker.batch.num_rows + sum([each.num_slots for each in joining])
-        are_waiting = self.queue.num_waiting > 0
+        are_waiting = self.queue.waiting.num_sequences > 0
         needs_row = are_waiting and num_rows >= worker.batch.max_slots
         deadline = self.queue.next_deadline()
         return run_limits(
@@ -171,12 +177,12 @@ class Turns:
     def _share(self, worker: Worker) -> int:
         """Return how many waiting sequences this worker may take so that all workers run about equally many."""
         if len(self.workers) == 1:
-            return self.queue.num_waiting
+            return self.queue.waiting.num_sequences
         return self._even_share() - worker.batch.num_sequences
 
     def _even_share(self) -> int:
         """Return how many sequences each worker would run if all workers ran equally many, rounded up."""
-        total = self.queue.num_waiting + sum([each.batch.num_sequences for each in self.workers])
+        total = self.queue.waiting.num_sequences + sum([each.batch.num_sequences for each in self.workers])
         return -(-total // len(self.workers))
 
     # What came of the run.
@@ -272,7 +278,7 @@ class Turns:
         assigned = [sequence for each in self.workers for sequence in each.assigned]
         if with_requests:
             self.queue.check_integrity(assigned)
-        num_decoded = len(self.queue.live) - self.queue.num_waiting
+        num_decoded = len(self.queue.live) - self.queue.waiting.num_sequences
         expect(num_decoded == len(assigned), f"{num_decoded} are decoded, {len(assigned)} are assigned to workers")
         worker.check_integrity(list(joining))
 

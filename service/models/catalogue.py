@@ -1,5 +1,6 @@
 """Selects the loaded models that answer a call: by name and version, or by the language pair alone."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -33,6 +34,28 @@ class Route:
     pivot_language_code: str = ""
 
 
+class RouteUse:
+    """A call's use of a route in a `with` block: its models stay loaded, even if replaced meanwhile, and count it."""
+
+    __slots__ = ("_began_seconds", "_num_texts", "_route")
+
+    def __init__(self, route: Route, num_texts: int) -> None:
+        self._route = route
+        self._num_texts = num_texts
+
+    def __enter__(self) -> Route:
+        self._began_seconds = time.monotonic()
+        for model, _ in self._route.legs:
+            model.leases.num_held += 1
+        return self._route
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        seconds = time.monotonic() - self._began_seconds
+        for model, _ in self._route.legs:
+            model.statistics.called(self._num_texts, seconds, succeeded=error is None)
+            model.leases.give_back()
+
+
 class PivotedPair(NamedTuple):
     """A pair that no model has, the pivot language, and the second of the two models. Codes are BCP 47."""
 
@@ -51,15 +74,12 @@ class Catalogue:
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
             self._models[model.name][model.version] = model
-        self._in_order = [model for versions in self._models.values() for model in versions.values()]
+        # All models, ordered by name, and for each name the highest version first.
+        self.models = tuple([model for versions in self._models.values() for model in versions.values()])
         self._pivots = tuple(map(canonical, pivot_languages))
         self._pivoted: list[PivotedPair] | None = None
         self._resolved: dict[tuple[str, ...], Route] = {}
         self._sources: dict[tuple[str, ...], list[str]] = {}
-
-    def models(self) -> list[LoadedModel]:
-        """Return all models, ordered by name, and for each name the highest version first."""
-        return self._in_order.copy()
 
     def targets(self) -> dict[str, set[str]]:
         """Return into what each language can be translated by one model, or by way of a pivot language."""
@@ -115,7 +135,7 @@ class Catalogue:
 
     def _direct_targets(self) -> dict[str, set[str]]:
         targets: dict[str, set[str]] = {}
-        for model in self._in_order:
+        for model in self.models:
             for source in {source for source, _ in model.pairs.listed} | set(model.pairs.any_to_any):
                 targets.setdefault(source, set()).update(model.pairs.targets(source))
         return targets

@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 import hashlib
-import math
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +15,6 @@ from service.domain.options import DEFAULTS, DecodingOptions, RequestedOptions
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.runtime.aligner import Aligner
-from service.engine.sequence import SequenceUpdate
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
@@ -52,30 +49,20 @@ class InferenceStatistics:
     def __init__(self) -> None:
         self.succeeded = Duration()
         self.failed = Duration()  # or cancelled by the caller
-        self.tokenize = Duration()
-        self.queue = Duration()
-        self.decode = Duration()
-        self.detokenize = Duration()
+        self.tokenize, self.queue, self.decode, self.detokenize = (Duration() for _ in range(4))
+        self.phases = {Phase.TOKENIZE: self.tokenize, Phase.DETOKENIZE: self.detokenize}
         self.num_texts = 0  # of successful calls
         self.last_used_seconds = 0.0  # since 1970; 0: never
         self._lock = threading.Lock()
         self._steps: dict[int, Duration] = {}
 
-    def call(self, num_texts: int) -> "TimedCall":
-        return TimedCall(self, num_texts)
-
-    def took(self, phase: Phase, seconds: float) -> None:
-        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
-
-    def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
-        arrived = admitted = math.inf
-        finished = 0.0
-        for update in updates:
-            sequence = update.sequence
-            arrived, admitted = min(arrived, sequence.arrived_seconds), min(admitted, sequence.admitted_seconds)
-            finished = max(finished, update.finished_seconds)
-        self.queue.add(max(admitted - arrived, 0.0))
-        self.decode.add(max(finished - admitted, 0.0))
+    def called(self, num_texts: int, seconds: float, *, succeeded: bool) -> None:
+        if not succeeded:
+            self.failed.add(seconds)
+            return
+        self.succeeded.add(seconds)
+        self.num_texts += num_texts
+        self.last_used_seconds = time.time()
 
     def turn(self, stats: TurnStats) -> None:
         if stats.batch_size:
@@ -88,40 +75,14 @@ class InferenceStatistics:
             return {rows: Duration(took.count, took.seconds) for rows, took in sorted(self._steps.items())}
 
 
-class TimedCall:
-    """A call, timed and counted in a `with` block."""
-
-    __slots__ = ("_num_texts", "_started", "_statistics")
-
-    def __init__(self, statistics: InferenceStatistics, num_texts: int) -> None:
-        self._statistics = statistics
-        self._num_texts = num_texts
-        self._started = time.monotonic()
-
-    def __enter__(self) -> "TimedCall":
-        return self
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        statistics, seconds = self._statistics, time.monotonic() - self._started
-        if error is not None:
-            statistics.failed.add(seconds)
-            return
-        statistics.succeeded.add(seconds)
-        statistics.num_texts += self._num_texts
-        statistics.last_used_seconds = time.time()
-
-
 class Leases:
-    """The calls that hold one model, each in a `with` block. Belongs to the event loop's thread."""
+    """The calls that hold one model. Belongs to the event loop's thread."""
 
     def __init__(self) -> None:
         self.num_held = 0
         self._given_back: asyncio.Event | None = None  # while somebody waits for it
 
-    def __enter__(self) -> None:
-        self.num_held += 1
-
-    def __exit__(self, *_: object) -> None:
+    def give_back(self) -> None:
         self.num_held -= 1
         if not self.num_held and self._given_back is not None:
             self._given_back.set()

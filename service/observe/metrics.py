@@ -26,27 +26,18 @@ class VersionMetrics:
     """What is counted of one version of a model."""
 
     def __init__(self, registry: Registry, model: str, version: str) -> None:
-        self._labels = (model, version)
-        self._answers, self._finish = registry.counters["model_requests"], registry.counters["finish"]
-        self._flags = {flag: registry.counters["segment_flags"].labels(model, version, flag.value) for flag in Flag}
-        self._answer_seconds = registry.histograms["model_request_duration_seconds"].labels(model, version)
-        self._source_length = registry.histograms["source_length_tokens"].labels(model, version)
-        self._target_length = registry.histograms["target_length_tokens"].labels(model, version)
+        counters, histograms = registry.counters, registry.histograms
+        self._labels = model, version
+        self._answers = counters["model_requests"].by_values
+        self._answer_seconds = histograms["model_request_duration_seconds"].labels(model, version)
+        self.flags = {flag: counters["segment_flags"].labels(model, version, flag.value) for flag in Flag}
+        self.finish = {reason: counters["finish"].labels(model, version, reason.value) for reason in FinishReason}
+        self.source_length = histograms["source_length_tokens"].labels(model, version)
+        self.target_length = histograms["target_length_tokens"].labels(model, version)
 
     def answered(self, code: str, seconds: float) -> None:
-        self._answers.labels(*self._labels, code).inc()
+        self._answers[(*self._labels, code)].value += 1
         self._answer_seconds.observe(seconds)
-
-    def flagged(self, flags: Iterable[Flag]) -> None:
-        for flag in flags:
-            self._flags[flag].inc()
-
-    def ended(self, reason: FinishReason) -> None:
-        self._finish.labels(*self._labels, reason.value).inc()
-
-    def translated(self, num_source_tokens: int, num_target_tokens: int) -> None:
-        self._source_length.observe(num_source_tokens)
-        self._target_length.observe(num_target_tokens)
 
 
 class ModelMetrics:
@@ -62,6 +53,10 @@ class ModelMetrics:
         alone = [metric.name for metric in OF_MODELS if metric.labels == ("model",)]
         self._counts = {name: counters[name].labels(model) for name in alone if name in counters}
         self._observed = {name: histograms[name].labels(model) for name in alone if name in histograms}
+        self.phases = {
+            Phase.TOKENIZE: self._observed["tokenize_seconds"],
+            Phase.DETOKENIZE: self._observed["detokenize_seconds"],
+        }
         self._sentences = {outcome: counters["sentences"].labels(model, outcome) for outcome in _OUTCOMES}
         self._evictions = {reason: counters["evictions"].labels(model, reason.value) for reason in _EVICTED}
         self._lookups = {outcome: counters["cache_lookups"].labels(model, outcome) for outcome in ("hit", "miss")}
@@ -122,18 +117,14 @@ class ModelMetrics:
     def _most(self, number: str) -> float:
         return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
 
-    def took(self, phase: Phase, seconds: float) -> None:
-        self._observed["tokenize_seconds" if phase is Phase.TOKENIZE else "detokenize_seconds"].observe(seconds)
-
     def looked_up(self, num_hits: int, num_misses: int) -> None:
         self._lookups["hit"].inc(num_hits)
         self._lookups["miss"].inc(num_misses)
 
-    def texts_translated(self, texts: Iterable[str]) -> None:
+    def translated(self, num_texts: int, num_codepoints: int) -> None:
         """Count the texts of an answered call that had something to translate."""
-        lengths = [len(text) for text in texts]
-        self._observed["request_sentences"].observe(len(lengths))
-        self._counts["source_codepoints"].inc(sum(lengths))
+        self._observed["request_sentences"].observe(num_texts)
+        self._counts["source_codepoints"].value += num_codepoints
 
     def turn(self, stats: TurnStats) -> None:
         """Count one turn of the engine. Called on the threads of its workers."""
@@ -157,23 +148,28 @@ class ModelMetrics:
         for seconds in stats.first_token_seconds:
             observed["time_to_first_token_seconds"].observe(seconds)
 
-    def finished(self, update: SequenceUpdate, version: VersionMetrics) -> None:
-        if update.finish_reason is not None:
-            version.ended(update.finish_reason)
-        if update.error is not None:
-            gone = isinstance(update.error, Cancelled | DeadlineExceeded)
-            self._sentences["cancelled" if gone else "failed"].inc()
-            if update.finish_reason in self._evictions and update.sequence.admitted_seconds:
-                self._evictions[update.finish_reason].inc()
-            return
-        sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
-        self._sentences["ok"].inc()
-        version.translated(len(sequence.source_ids), num_tokens)
-        num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
-        num_steps = num_chosen - 1  # after the first token
-        if num_steps > 0:
-            seconds = (update.finished_seconds - sequence.first_token_seconds) / num_steps
-            self._observed["time_per_output_token_seconds"].observe(seconds)
+    def finished(self, updates: Iterable[SequenceUpdate], version: VersionMetrics) -> None:
+        for update in updates:
+            if update.finish_reason is not None:
+                version.finish[update.finish_reason].value += 1
+            if update.error is not None:
+                self._failed(update)
+                continue
+            sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
+            self._sentences["ok"].value += 1
+            version.source_length.observe(len(sequence.source_ids))
+            version.target_length.observe(num_tokens)
+            num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
+            num_steps = num_chosen - 1  # after the first token
+            if num_steps > 0:
+                seconds = (update.finished_seconds - sequence.first_token_seconds) / num_steps
+                self._observed["time_per_output_token_seconds"].observe(seconds)
+
+    def _failed(self, update: SequenceUpdate) -> None:
+        gone = isinstance(update.error, Cancelled | DeadlineExceeded)
+        self._sentences["cancelled" if gone else "failed"].inc()
+        if update.finish_reason in self._evictions and update.sequence.admitted_seconds:
+            self._evictions[update.finish_reason].inc()
 
 
 class ModelInfo(NamedTuple):
@@ -196,8 +192,8 @@ class Metrics:
         self._keys: set[str] = set()
         self._num_inflight = 0
         self._counters, self._gauges = self._registry.counters, self._registry.gauges
-        self._requests = self._counters["requests"]
-        self._request_seconds = self._registry.histograms["request_duration_seconds"]
+        self._requests = self._counters["requests"].by_values
+        self._request_seconds = self._registry.histograms["request_duration_seconds"].by_values
         for refusal in (Overloaded, MemoryFull):  # from the first one on: `rate` sees no series' beginning
             self._counters["rejected"].labels(refusal.reason)
         for outcome in ReloadOutcome:
@@ -306,8 +302,8 @@ class Metrics:
         self._forget_unless_loaded(model)
 
     def _call_answered(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
-        self._requests.labels(method, code).inc()
-        self._request_seconds.labels(method, code).observe(seconds, {"trace_id": trace_id} if trace_id else None)
+        self._requests[method, code].value += 1
+        self._request_seconds[method, code].observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
     def _forget_unless_loaded(self, model: str) -> None:
         if not self.model(model).is_loaded:

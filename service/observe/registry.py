@@ -80,36 +80,45 @@ class Observations:
 S = TypeVar("S", Count, Observations)
 
 
+class _ByValues(dict[tuple[str, ...], S]):
+    """A metric's series by the values of its labels; each begins at 0 with its first use."""
+
+    def __init__(self, metric: Metric, new: Callable[[], S]) -> None:
+        super().__init__()
+        self._metric = metric
+        self._new: Callable[[], S] = new
+
+    def __missing__(self, values: tuple[str, ...]) -> S:
+        if len(values) != len(self._metric.labels):
+            raise ValueError(f"{self._metric.name} has the labels {self._metric.labels}, not {values}")
+        series: S = self.setdefault(values, self._new())
+        return series
+
+
 class Series(Collector, Generic[S]):
-    """A metric's series by the values of its labels; without labels there is one series."""
+    """A metric's series; without labels there is one. `by_values` has them, and is found without a frame of Python."""
 
     def __init__(self, metric: Metric, new: Callable[[], S]) -> None:
         self._metric = metric
-        self._new: Callable[[], S] = new
-        self._series: dict[tuple[str, ...], S] = {}
+        self.by_values: dict[tuple[str, ...], S] = _ByValues(metric, new)
         if not metric.labels:
             self.labels()
 
     def labels(self, *values: str) -> S:
         """Return the series of these values, which begins at 0 with its first use."""
-        found = self._series.get(values)
-        if found is None:
-            if len(values) != len(self._metric.labels):
-                raise ValueError(f"{self._metric.name} has the labels {self._metric.labels}, not {values}")
-            found = self._series.setdefault(values, self._new())
-        return found
+        return self.by_values[values]
 
     def remove(self, *values: str) -> None:
-        self._series.pop(values, None)
+        self.by_values.pop(values, None)
 
     def remove_by_labels(self, labels: Mapping[str, str]) -> None:
-        for values in list(self._series):
+        for values in list(self.by_values):
             if labels.items() <= self._labels_of(values).items():
                 self.remove(*values)
 
     def collect(self) -> Iterator[Family]:
         family = Family(self._metric.full_name, self._metric.text, self._metric.kind.value)
-        for values, series in list(self._series.items()):
+        for values, series in list(self.by_values.items()):
             family.samples += series.samples(self._metric.full_name, self._labels_of(values))
         yield family
 

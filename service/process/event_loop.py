@@ -6,19 +6,42 @@ It is uvloop's, which is in C, where there is one, else asyncio's.
 import asyncio
 import math
 import os
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-try:
-    import uvloop
-except ImportError:  # on Windows
+T = TypeVar("T")
+
+if sys.platform == "win32":
     new_event_loop = asyncio.new_event_loop
 else:
-    new_event_loop = uvloop.new_event_loop
+    import uvloop
 
-T = TypeVar("T")
+    class _WakeSocket(socket.socket):
+        """The socket on which a thread of gRPC writes a byte for each event of a call, some five, to wake the loop.
+
+        gRPC reads one byte when the loop wakes, and then handles all events that have come. For the bytes of the others
+        the loop would wake again, with nothing to do: two of four times a call. So this reads all bytes at once.
+        """
+
+        __slots__ = ()
+
+        def recv(self, *_: object) -> bytes:
+            return super().recv(4096)
+
+    class EventLoop(uvloop.Loop):
+        """uvloop's, which wakes once for all events of gRPC that there are."""
+
+        def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+            """As the base class. gRPC's socket is known by the function that reads it, as it is not public."""
+            reader = getattr(callback, "func", callback)
+            if type(fd) is socket.socket and getattr(reader, "__name__", "") == "_handle_events":
+                fd.__class__ = _WakeSocket
+            super().add_reader(fd, callback, *args)
+
+    new_event_loop = EventLoop
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -70,6 +70,8 @@ class SentencePieceTokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         size = self._model.size
+        if max(token_ids, default=0) < size:
+            return self._model.text(list(token_ids))
         return self._model.text([token_id for token_id in token_ids if token_id < size])
 
     def encode_target(self, text: str) -> list[int]:

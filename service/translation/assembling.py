@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
@@ -66,7 +66,7 @@ def joined(planned: PlannedText, candidates: Sequence[Candidates]) -> Candidates
 def _joined_hypothesis(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> Hypothesis:
     text, [part] = _draft(planned, candidates, rank)
     flags = dict.fromkeys(flag for segment in part.segments for flag in segment.flags)
-    return replace(_hypothesis(text, candidates, rank), flags=tuple(flags), alignment=part.alignment)
+    return _hypothesis(text, candidates, rank)._replace(flags=tuple(flags), alignment=part.alignment)
 
 
 def _is_whole(planned: PlannedText) -> bool:
@@ -143,8 +143,7 @@ def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment
     source = target = 0
     for passage, part in paced(zip(planned.passages, parts, strict=True)):
         segments += [
-            replace(
-                segment,
+            segment._replace(
                 source_start=segment.source_start + source,
                 source_end=segment.source_end + source,
                 target_start=segment.target_start + target,

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
@@ -57,12 +57,13 @@ class TranslationCall:
         self.model = model
         self.is_continued = is_continued
         self.reserved_seconds = 0.0  # that its caller needs after it
-        self.options = model.options(request.options)
-        self._options_of_all = None if self.options.is_sampled else _without_seed(self.options)
+        self.options = options = model.options(request.options)
+        self._is_sampled = options.is_sampled
+        self._unsampled = (options if options.seed is None else replace(options, seed=None),)
         self.texts: list[PlannedText] = []
         self.segments: dict[int, PlannedSegment] = {}  # by number, from 0
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
-        self._call = current_call()
+        self.record = current_call()
         self.pair = pair
         self._terms = terms
         self._planner: Planner | None = None
@@ -71,7 +72,8 @@ class TranslationCall:
         self._documents = documents
         self._pivot_language_code = pivot_language_code
         self._kept = kept
-        self._restored_size, self._assembled_size = self.new_answer_size(), self.new_answer_size()
+        self._restored_size = AnswerSize(limits.max_answer_characters)
+        self._assembled_size = AnswerSize(limits.max_answer_characters)
         self._tokenizer, self._unknown = model.tokenizer_of(pair)
         self._preserves_formatting = request.preserve_formatting and model.manifest.is_prose
         self._restorer = Restorer(
@@ -85,7 +87,7 @@ class TranslationCall:
 
     @property
     def is_chance(self) -> bool:
-        return self.options.is_sampled and self.options.seed is None
+        return self._is_sampled and self.options.seed is None
 
     @property
     def planner(self) -> Planner:
@@ -110,7 +112,7 @@ class TranslationCall:
         request, model, limits = self.request, self.model, self._limits
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
         num_hypotheses = self.options.num_hypotheses
-        max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
+        max_segments = limits.max_segments // (num_hypotheses if self._is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
         return Planner(
             request,
@@ -126,21 +128,41 @@ class TranslationCall:
             checks_numbers=self.options.check_numbers,
         )
 
-    def new_answer_size(self) -> AnswerSize:
-        return AnswerSize(self._limits.max_answer_characters)
-
     def key(self, segment: PlannedSegment) -> CacheKey:
         return CacheKey(self.model.fingerprint, self.pair, self.options, segment.fed, segment.output_prefix_ids)
 
-    def sequences(self, segment: PlannedSegment, *, wants_progress: bool = False) -> list[Sequence]:
-        """Return a segment's sequences: none, one, or one per requested sample, each with its own seed."""
-        if not segment.source_ids:
-            return []
-        attends = self.wants_attention(segment)
-        return [
-            self._sequence(segment, options, wants_progress=wants_progress and sample == 0, wants_attention=attends)
-            for sample, options in enumerate(self._options_of_samples())
-        ]
+    def sequences(
+        self, segments: Mapping[int, PlannedSegment], known: Container[int], *, wants_progress: bool = False
+    ) -> dict[int, list[Sequence]]:
+        """Return the sequences of each segment that is not `known`: none, one, or one per sample, with its own seed."""
+        request, model_prefix = self.request, self.pair.target_prefix_ids
+        arrived_seconds = time.monotonic()
+        groups: dict[int, list[Sequence]] = {}
+        for number, segment in segments.items():
+            if number in known:
+                continue
+            group: list[Sequence] = []
+            groups[number] = group
+            if not segment.source_ids:
+                continue
+            attends = self.wants_attention(segment)
+            for options in self._options_of_samples() if self._is_sampled else self._unsampled:
+                sequence = Sequence(
+                    segment.source_ids,
+                    options,
+                    arrived_seconds,
+                    target_prefix_ids=model_prefix,
+                    deadline_seconds=request.deadline_seconds,
+                    reserved_seconds=self.reserved_seconds,
+                    is_continued=self.is_continued,
+                    priority=request.priority,
+                    output_prefix_ids=segment.output_prefix_ids,
+                    wants_progress=wants_progress and not group,
+                    wants_attention=attends,
+                    call=self.record,
+                )
+                group.append(sequence)
+        return groups
 
     def wants_attention(self, segment: PlannedSegment) -> bool:
         """Return whether a segment's attention has to be recorded, as it may be needed to restore it."""
@@ -148,12 +170,11 @@ class TranslationCall:
         return may_need and self.model.manifest.records_attention
 
     def restore(
-        self, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded], size: AnswerSize | None = None
+        self, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded], *, is_mended: bool = False
     ) -> dict[int, Candidates]:
-        """Return the candidates of decoded segments, by number; `size` counts them, by default the call's."""
-        chosen = [segments[number] for number in decoded]
-        candidates = self._restorer.restore(chosen, list(decoded.values()), size or self._restored_size)
-        return dict(zip(decoded, candidates, strict=True))
+        """Return the candidates of decoded segments, by number; mended ones count in the answer instead of others."""
+        size = AnswerSize(self._limits.max_answer_characters) if is_mended else self._restored_size
+        return self._restorer.restore(segments, decoded, size)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
         """Return the answer to the text of that index; `candidates` are by segment number."""
@@ -162,10 +183,10 @@ class TranslationCall:
         translation = assemble(self.texts[index], chosen, self._assembled_size, with_alignment=with_alignment)
         if not self._pivot_language_code:
             return translation
-        return replace(translation, pivot_language_code=self._pivot_language_code)
+        return translation._replace(pivot_language_code=self._pivot_language_code)
 
     def translations(self, candidates: Mapping[int, Candidates]) -> tuple[Translation, ...]:
-        return tuple(self.translation(index, candidates) for index in range(len(self.texts)))
+        return tuple([self.translation(index, candidates) for index in range(len(self.texts))])
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
         """Return the candidates of the plain text of that index; `candidates` are by segment number."""
@@ -183,35 +204,9 @@ class TranslationCall:
 
     def _options_of_samples(self) -> Iterator[DecodingOptions]:
         options = self.options
-        if self._options_of_all is not None:
-            yield self._options_of_all
-            return
         seed = secrets.randbits(64) if options.seed is None else options.seed
         for sample in range(options.num_hypotheses):
             yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))
-
-    def _sequence(
-        self, segment: PlannedSegment, options: DecodingOptions, *, wants_progress: bool, wants_attention: bool
-    ) -> Sequence:
-        request = self.request
-        return Sequence(
-            source_ids=segment.source_ids,
-            options=options,
-            arrived_seconds=time.monotonic(),
-            target_prefix_ids=self.pair.target_prefix_ids,
-            deadline_seconds=request.deadline_seconds,
-            reserved_seconds=self.reserved_seconds,
-            is_continued=self.is_continued,
-            priority=request.priority,
-            output_prefix_ids=segment.output_prefix_ids,
-            wants_progress=wants_progress,
-            wants_attention=wants_attention,
-            call=self._call,
-        )
-
-
-def _without_seed(options: DecodingOptions) -> DecodingOptions:
-    return options if options.seed is None else replace(options, seed=None)
 
 
 def _is_small(request: TranslationRequest, num_characters: int) -> bool:

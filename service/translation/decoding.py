@@ -1,17 +1,14 @@
 """Decoding of a call's segments by the engine or from the cache: as a whole, or streamed."""
 
-import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
-from operator import attrgetter
 from types import MappingProxyType
 
-from service.domain.call import Call, Phase, current_call
+from service.domain.call import Call, Phase
 from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
-from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.translation.cache import Decoded, TranslationCache
 from service.translation.call import TranslationCall
@@ -33,18 +30,14 @@ class SegmentDecoder:
     def __init__(self, metrics: Metrics, cache: TranslationCache) -> None:
         self._metrics = metrics
         self._cache = cache
+        self.keeps = cache.max_bytes > 0
         self._pending = PendingCalls()
+
+        self.deliver = self._pending.deliver
 
     @property
     def num_pending(self) -> int:
         return len(self._pending)
-
-    @property
-    def keeps(self) -> bool:
-        return self._cache.max_bytes > 0
-
-    def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
-        self._pending.deliver(updates, progress)
 
     async def decode(
         self,
@@ -56,11 +49,23 @@ class SegmentDecoder:
 
         Cancelling this coroutine aborts the call's sequences in the engine.
         """
-        known = {**self._cached(call, segments), **given}
-        groups = _groups(call, segments, known)
-        updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
-        fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
-        self._keep(call, segments, fresh)
+        known = {**(self._cached(call, segments) if self.keeps else {}), **given}
+        groups = call.sequences(segments, known)
+        sequences = [sequence for group in groups.values() for sequence in group]
+        fresh: dict[int, Decoded] = dict.fromkeys(groups, ())
+        if sequences:
+            if len(sequences) > 1:
+                joint = JointUpdates(len(sequences))
+                for sequence in sequences:
+                    sequence.joint_updates = joint
+            with _Submission(self._pending, call, sequences) as pending:
+                await pending.done
+            if call.record.caller is not None:
+                call.record.charge(_num_output_tokens(pending.updates.values()))
+            for number, group in groups.items():
+                fresh[number] = _hypotheses(pending, group)
+            if self.keeps:
+                self._keep(call, segments, fresh)
         return known | fresh
 
     async def grow(
@@ -76,8 +81,8 @@ class SegmentDecoder:
         `admit` is called with those that are not cached before they are submitted.
         """
         segments = call.segments
-        known = self._cached(call, segments)
-        groups = _groups(call, segments, known, wants_progress=wants_progress)
+        known = self._cached(call, segments) if self.keeps else {}
+        groups = call.sequences(segments, known, wants_progress=wants_progress)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
             yield known
@@ -85,60 +90,28 @@ class SegmentDecoder:
         if not owners:
             return
         admit(list(owners))
-        updates: dict[Sequence, SequenceUpdate] = {}
+        read: set[Sequence] = set()
         charged: Counter[Sequence] = Counter()
-        with self._submitted(call.model, list(owners), wants_news=True) as pending:
+        with _Submission(self._pending, call, list(owners), wants_news=True) as pending:
             try:
                 async for news in pending.news():
                     number = owners[news.sequence]
-                    _charge(news, charged)
+                    _charge(call.record, news, charged)
                     if isinstance(news, SequenceProgress):
                         yield SegmentProgress(number, news.token_ids)
                         continue
-                    updates[news.sequence] = news
-                    if all(sequence in updates for sequence in groups[number]):
-                        fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
-                        self._keep(call, segments, fresh)
+                    read.add(news.sequence)
+                    if read.issuperset(groups[number]):
+                        fresh = {number: _hypotheses(pending, groups[number])}
+                        if self.keeps:
+                            self._keep(call, segments, fresh)
                         yield fresh
             finally:
                 for news in pending.unread():  # of a stream that ends early
-                    _charge(news, charged)
-        call.model.statistics.decoded(list(updates.values()))
-
-    async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
-        if not sequences:
-            return []
-        if len(sequences) > 1:
-            joint = JointUpdates(len(sequences))
-            for sequence in sequences:
-                sequence.joint_updates = joint
-        with self._submitted(model, sequences) as pending:
-            updates = await pending.wait()
-        current_call().charge(_num_output_tokens(updates))
-        model.statistics.decoded(updates)
-        return updates
-
-    @contextlib.contextmanager
-    def _submitted(
-        self, model: LoadedModel, sequences: list[Sequence], *, wants_news: bool = False
-    ) -> Iterator[PendingCall]:
-        """Submit sequences to the engine; abort the unfinished ones if the `with` block fails or is cancelled."""
-        call = self._pending.open(sequences, wants_news=wants_news)
-        try:
-            model.engine.submit(sequences)
-            current_call().charge(sum(len(sequence.source_ids) for sequence in sequences))  # even if aborted later
-            try:
-                yield call
-            except BaseException:
-                model.engine.abort(call.unfinished())
-                raise
-            finally:
-                _note(current_call(), sequences, call.finished_seconds)
-        finally:
-            self._pending.close(call)
+                    _charge(call.record, news, charged)
 
     def _cached(self, call: TranslationCall, segments: Mapping[int, PlannedSegment]) -> dict[int, Decoded]:
-        if not self._cache.max_bytes or call.is_chance:
+        if call.is_chance:
             return {}
         cached: dict[int, Decoded] = {}
         num_read = 0
@@ -154,54 +127,84 @@ class SegmentDecoder:
     def _keep(
         self, call: TranslationCall, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded]
     ) -> None:
-        if not self._cache.max_bytes or call.is_chance:
+        if call.is_chance:
             return
         for number, hypotheses in decoded.items():
             if hypotheses:
                 self._cache.put(call.key(segments[number]), hypotheses)
 
 
-def _groups(
-    call: TranslationCall,
-    segments: Mapping[int, PlannedSegment],
-    known: Mapping[int, Decoded],
-    *,
-    wants_progress: bool = False,
-) -> dict[int, list[Sequence]]:
-    return {
-        number: call.sequences(segment, wants_progress=wants_progress)
-        for number, segment in segments.items()
-        if number not in known
-    }
+class _Submission:
+    """A call's sequences in the engine in a `with` block; unfinished ones are aborted if it fails or is cancelled."""
+
+    __slots__ = ("_call", "_calls", "_pending")
+
+    def __init__(
+        self, calls: PendingCalls, call: TranslationCall, sequences: list[Sequence], *, wants_news: bool = False
+    ) -> None:
+        self._calls = calls
+        self._call = call
+        self._pending = calls.open(sequences, wants_news=wants_news)
+
+    def __enter__(self) -> PendingCall:
+        call, pending = self._call, self._pending
+        try:
+            call.model.engine.submit(pending.sequences)
+        except BaseException:
+            self._calls.close(pending)
+            raise
+        if call.record.caller is not None:  # even if aborted later
+            call.record.charge(sum([len(sequence.source_ids) for sequence in pending.sequences]))
+        return pending
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        call, pending = self._call, self._pending
+        if error is not None:
+            call.model.engine.abort(pending.unfinished())
+        self._calls.close(pending)
+        began, admitted, ended = _note(call.record, pending)
+        if error is None:
+            call.model.statistics.queue.add(admitted - began)
+            call.model.statistics.decode.add(ended - admitted)
 
 
-def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
+def _num_output_tokens(updates: Iterable[SequenceUpdate]) -> int:
     return sum([len(hypothesis.token_ids) for update in updates for hypothesis in update.hypotheses])
 
 
-def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
+def _charge(record: Call, news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
     num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
-    current_call().charge(num_tokens - charged[news.sequence])
+    record.charge(num_tokens - charged[news.sequence])
     charged[news.sequence] = num_tokens
 
 
-def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
-    """Record the current call's time in each engine phase; unfinished sequences are counted until now."""
-    if not sequences:
-        return
-    ended = time.monotonic() if finished_seconds is None else finished_seconds
-    admitted_ones = [each for each in sequences if each.admitted_seconds]
-    first = min(admitted_ones, key=attrgetter("admitted_seconds"), default=None)
-    began = min([sequence.arrived_seconds for sequence in sequences])
+def _note(record: Call, pending: PendingCall) -> tuple[float, float, float]:
+    """Record a call's time in each engine phase, and return when it arrived, left the queue, and ended.
+
+    Unfinished sequences are counted until now.
+    """
+    ended = time.monotonic() if pending.finished_seconds is None else pending.finished_seconds
+    began = ended
+    first: Sequence | None = None
+    for sequence in pending.sequences:
+        began = min(began, sequence.arrived_seconds)
+        if sequence.admitted_seconds and (first is None or sequence.admitted_seconds < first.admitted_seconds):
+            first = sequence
     if first is None:
-        current.took(Phase.QUEUE, began, ended)
-        return
+        record.intervals.append((Phase.QUEUE, began, ended))
+        return began, ended, ended
     admitted = min(max(first.admitted_seconds, began), ended)
     encoded = min(max(first.encoded_seconds, admitted), ended)
-    current.took(Phase.QUEUE, began, admitted)
-    current.took(Phase.ENCODE, admitted, encoded)
-    current.took(Phase.DECODE, encoded, ended)
+    record.intervals += (
+        (Phase.QUEUE, began, admitted),
+        (Phase.ENCODE, admitted, encoded),
+        (Phase.DECODE, encoded, ended),
+    )
+    return began, admitted, ended
 
 
-def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
-    return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)
+def _hypotheses(pending: PendingCall, sequences: Sequence_[Sequence]) -> Decoded:
+    updates = pending.updates
+    if len(sequences) == 1:  # as nearly always
+        return updates[sequences[0]].hypotheses
+    return tuple([hypothesis for sequence in sequences for hypothesis in updates[sequence].hypotheses])

@@ -30,7 +30,10 @@ async def mend(
     Only the best candidate decides whether a segment is decoded again. If the engine has no time for that, the first
     result stays, with its flag.
     """
-    if not any(Flag.NUMBERS in each[0].flags for each in candidates.values()):
+    for each in candidates.values():
+        if Flag.NUMBERS in each[0].flags:
+            break
+    else:
         return candidates
     segments = await steps.assemble(call, lambda: _with_numbers_protected(call, candidates))
     if not segments:
@@ -42,7 +45,7 @@ async def mend(
         decoded_again = await decoder.decode(call, segments, known)
     except (Overloaded, TooLate):
         return candidates
-    mended = await steps.restore(call, segments, decoded_again, call.new_answer_size())
+    mended = await steps.restore(call, segments, decoded_again, is_mended=True)
     return candidates | {
         number: new for number, new in mended.items() if _shortcomings(new[0]) <= _shortcomings(candidates[number][0])
     }

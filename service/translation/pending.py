@@ -17,62 +17,55 @@ class PendingCall:
     """One call's sequences in the engine. For the event loop's thread only."""
 
     def __init__(self, sequences: Sequence_[Sequence], *, wants_news: bool) -> None:
+        """Begin to wait. `done` is set once every sequence has its update, or fails with the first error of one."""
         self.sequences = sequences
-        self._wants_news = wants_news
-        self._updates: dict[Sequence, SequenceUpdate] = {}
+        self.updates: dict[Sequence, SequenceUpdate] = {}
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the latest of each sequence
-        self._has_news = asyncio.Event()
-        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def wait(self) -> list[SequenceUpdate]:
-        """Wait until every sequence has finished; return their updates in the order of `sequences`."""
-        await self._done
-        return [self._updates[sequence] for sequence in self.sequences]
+        self._has_news = asyncio.Event() if wants_news else None
+        self.finished_seconds: float | None = None  # when the last sequence finished; `None` while some have not
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
 
         A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
         """
-        while not self._done.done() or self._news:
-            if self._done.done():
-                self._done.result()
+        assert self._has_news is not None, "the call wants news"
+        while not self.done.done() or self._news:
+            if self.done.done():
+                self.done.result()
             if self._news:
                 yield self._news.pop(next(iter(self._news)))
             else:
                 self._has_news.clear()
                 await self._has_news.wait()
-        self._done.result()
+        self.done.result()
 
     def unread(self) -> list[SequenceProgress | SequenceUpdate]:
         """Return the latest news of each sequence that `news` has not yielded."""
         return list(self._news.values())
 
     def unfinished(self) -> list[Sequence]:
-        return [sequence for sequence in self.sequences if sequence not in self._updates]
-
-    @property
-    def finished_seconds(self) -> float | None:
-        """Return when the last sequence finished; `None` while some have not."""
-        if len(self._updates) < len(self.sequences):
-            return None
-        return max([update.finished_seconds for update in self._updates.values()], default=None)
+        return [sequence for sequence in self.sequences if sequence not in self.updates]
 
     def accept(self, update: SequenceUpdate) -> None:
-        self._updates[update.sequence] = update
-        if update.error is None:  # else keep its progress, which may still be unread
-            self.notify(update)
-        if self._done.done():  # failed or cancelled already
+        self.updates[update.sequence] = update
+        if len(self.updates) == len(self.sequences):
+            self.finished_seconds = max([each.finished_seconds for each in self.updates.values()])
+        if self._has_news is not None:
+            if update.error is None:  # else keep its progress, which may still be unread
+                self._news[update.sequence] = update
+            self._has_news.set()
+        if self.done.done():  # failed or cancelled already
             return
         if update.error is not None:
-            self._done.set_exception(update.error)
-            self._has_news.set()
-            self._done.exception()  # if the caller has just disconnected, nothing reads it, and asyncio would log that
-        elif len(self._updates) == len(self.sequences):
-            self._done.set_result(None)
+            self.done.set_exception(update.error)
+            self.done.exception()  # if the caller has just disconnected, nothing reads it, and asyncio would log that
+        elif self.finished_seconds is not None:
+            self.done.set_result(None)
 
-    def notify(self, news: SequenceProgress | SequenceUpdate) -> None:
-        if self._wants_news:
+    def notify(self, news: SequenceProgress) -> None:
+        if self._has_news is not None:
             self._news[news.sequence] = news
             self._has_news.set()
 
@@ -89,7 +82,8 @@ class PendingCalls:
     def open(self, sequences: Sequence_[Sequence], *, wants_news: bool = True) -> PendingCall:
         """Expect updates of `sequences`, before they are submitted; with `wants_news`, somebody reads news of them."""
         call = PendingCall(sequences, wants_news=wants_news)
-        self._calls.update(dict.fromkeys(sequences, call))
+        for sequence in sequences:
+            self._calls[sequence] = call
         return call
 
     def close(self, call: PendingCall) -> None:
@@ -151,9 +145,7 @@ class EngineBridge:
 
     def _count(self, updates: list[SequenceUpdate]) -> None:
         """Count finished sequences in batches: thousands of a call's equal segments may finish in one turn."""
-        version = self._metrics.version(self._version)
-        for update in updates[:_COUNTED_AT_ONCE]:
-            self._metrics.finished(update, version)
+        self._metrics.finished(updates[:_COUNTED_AT_ONCE], self._metrics.version(self._version))
         if rest := updates[_COUNTED_AT_ONCE:]:
             self._loop.call_soon(self._count, rest)
 

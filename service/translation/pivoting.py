@@ -261,8 +261,7 @@ def _in_callers_terms(error: InvalidRequest, first: TranslationCall, numbers: Se
 def _composed(first: Hypothesis, seconds: Candidates) -> Candidates:
     """Return the second leg's candidates for the translation `first` as candidates for its source."""
     return tuple(
-        replace(
-            second,
+        second._replace(
             score=None if second.score is None else mean_score((first, second)),
             finish_reason=second.finish_reason if first.finish_reason is FinishReason.STOP else first.finish_reason,
             flags=tuple(dict.fromkeys((*first.flags, *second.flags))),

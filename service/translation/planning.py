@@ -131,8 +131,7 @@ class Planner:
         is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
         if not is_readable or (changed.protected is None and segment.protected is not None):
             return None
-        return replace(
-            changed,
+        return changed._replace(
             output_prefix_ids=segment.output_prefix_ids,
             has_numbers=segment.has_numbers,
             is_aligned=segment.is_aligned,
@@ -158,7 +157,7 @@ class Planner:
         ids = self._tokenizer.encode(text)
         if self._unknown.are_in(text, ids):
             return None
-        source_ids = self._manifest.source_ids(ids, self._pair) if ids else ()
+        source_ids = self._manifest.tokenizer.source_ids(ids, self._pair) if ids else ()
         if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
         has_numbers, is_aligned = self._has_numbers(text), request.return_alignments
@@ -193,7 +192,7 @@ class Planner:
                 segments.append(_unread(piece.text, start, inside))
             start = end
         if is_aligned:
-            segments = [replace(segment, is_aligned=True) for segment in paced(segments)]
+            segments = [segment._replace(is_aligned=True) for segment in paced(segments)]
         return PlannedPassage(text, tuple(segments), offsets=offsets) if segments else PlannedPassage(written, ())
 
     def _count(self, segment: PlannedSegment) -> PlannedSegment:
@@ -303,8 +302,8 @@ class Planner:
         ids = target_prefix_ids(self._request.target_prefixes[index], index, self._manifest.name, self._tokenizer)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:
-                begun = replace(segment, output_prefix_ids=ids)
-                return replace(passage, segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
+                begun = segment._replace(output_prefix_ids=ids)
+                return passage._replace(segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
         return passage
 
     def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:

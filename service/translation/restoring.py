@@ -1,6 +1,6 @@
 """Conversion of decoded hypotheses into text: symbols and terms in place, and alignments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.bundle.manifest_parts import LanguagePair
@@ -37,41 +37,43 @@ class Restorer:
 
     def restore(
         self,
-        segments: Sequence[PlannedSegment],
-        decoded: Sequence[Sequence[DecodedHypothesis]],
+        segments: Mapping[int, PlannedSegment],
+        decoded: Mapping[int, Sequence[DecodedHypothesis]],
         size: AnswerSize,
-    ) -> list[tuple[Hypothesis, ...]]:
-        """Return the candidates of each segment, best first, counting them in `size`.
+    ) -> dict[int, tuple[Hypothesis, ...]]:
+        """Return the candidates of decoded segments by number, best first, counting them in `size`.
 
         A segment that the model did not read has one candidate, built from its spans' targets.
         """
-        texts = [
-            [self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in paced(decoded, every=16)
-        ]
-        alignments = self._align(segments, decoded, texts)
-        return [
-            tuple(
-                self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()), size)
-                for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
-            )
-            or (_of_spans(segment, size),)
-            for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
-        ]
+        texts: dict[int, list[str]] = {}
+        may_align: list[int] = []
+        for number, hypotheses in paced(decoded.items(), every=16):
+            texts[number] = [self.tokenizer.decode(each.token_ids) for each in hypotheses]
+            if segments[number].is_aligned or segments[number].spans:
+                may_align.append(number)
+        alignments = self._align(may_align, segments, decoded, texts) if may_align else {}
+        candidates: dict[int, tuple[Hypothesis, ...]] = {}
+        for number, hypotheses in paced(decoded.items(), every=8):
+            segment, restored = segments[number], list[Hypothesis]()
+            for rank, hypothesis in enumerate(hypotheses):
+                alignment = alignments.get((number, rank), ())
+                restored.append(self._hypothesis(segment, hypothesis, texts[number][rank], alignment, size))
+            candidates[number] = tuple(restored) or (_of_spans(segment, size),)
+        return candidates
 
     def _align(
         self,
-        segments: Sequence[PlannedSegment],
-        decoded: Sequence[Sequence[DecodedHypothesis]],
-        texts: Sequence[Sequence[str]],
+        numbers: Sequence[int],
+        segments: Mapping[int, PlannedSegment],
+        decoded: Mapping[int, Sequence[DecodedHypothesis]],
+        texts: Mapping[int, Sequence[str]],
     ) -> dict[tuple[int, int], Alignment]:
         """Return the alignments of input with output by segment and rank, where they are wanted or needed."""
-        if not any(segment.is_aligned or segment.spans for segment in segments):
-            return {}
         wanted = [
             (number, rank)
-            for number, segment in paced(enumerate(segments))
+            for number in paced(numbers)
             for rank, text in enumerate(texts[number])
-            if segment.is_aligned or _is_unclear(segment, text)
+            if segments[number].is_aligned or _is_unclear(segments[number], text)
         ]
         if self.aligner is None:
             attention = {at: recorded for at in wanted if (recorded := decoded[at[0]][at[1]].attention) is not None}
@@ -120,7 +122,7 @@ class Restorer:
         if self.is_prose and ("\u00a0" in segment.text or "\u202f" in segment.text):
             text = with_no_breaks(segment.text, text)
         size.add(len(text), len(alignment))
-        if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
+        if segment.spans and not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)
         if self.is_prose and _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)

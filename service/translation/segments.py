@@ -1,7 +1,7 @@
 """What planning makes of a request's texts: passages, and in them the segments that the model translates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected
@@ -9,8 +9,7 @@ from service.text.protection import ProtectedText
 from service.text.spans import Offsets, Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSegment:
+class PlannedSegment(NamedTuple):
     """A part of a passage, from `start` to before `end`, that is translated on its own.
 
     The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
@@ -34,8 +33,7 @@ class PlannedSegment:
         return self.start + len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPassage:
+class PlannedPassage(NamedTuple):
     """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged.
 
     With `offsets`, it lacks characters of the source, and they map positions in it to those in the source.
@@ -54,8 +52,7 @@ class PlannedPassage:
         return Span(start, end) if self.offsets is None else self.offsets.span(start, end)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedText:
+class PlannedText(NamedTuple):
     """One text of a request; if it is HTML, with a passage for each block."""
 
     text: str

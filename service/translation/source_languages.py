@@ -111,13 +111,13 @@ def joined(
     found = list(map(undetermined, request.texts))
     for part, of_part in zip(parts, translations, strict=True):
         for index, translation in zip(part.indices, of_part, strict=True):
-            found[index] = replace(translation, detected_language_code=part.detected_language_code)
+            found[index] = translation._replace(detected_language_code=part.detected_language_code)
     return tuple(found)
 
 
 def undetermined(text: str) -> Translation:
     """Return the answer to a text without letters, which never reaches a model."""
-    return replace(_unchanged(text), detected_language_code=UNDETERMINED)
+    return _unchanged(text)._replace(detected_language_code=UNDETERMINED)
 
 
 def unchanged(part: Part) -> tuple[Translation, ...]:
@@ -131,7 +131,7 @@ def unchanged(part: Part) -> tuple[Translation, ...]:
     for text, document in zip(texts, documents, strict=True):
         end = len(text) if document is None else sum(len(block.text) for block in document.blocks)
         segments = (Segment(0, end, 0, end, FinishReason.STOP, 0, 0, (flag,)),)
-        answer = replace(_unchanged(text), segments=segments, detected_language_code=part.detected_language_code)
+        answer = _unchanged(text)._replace(segments=segments, detected_language_code=part.detected_language_code)
         found.append(answer)
     return tuple(found)
 

@@ -7,12 +7,10 @@ from typing import TypeVar
 
 from service.domain.call import Phase, current_call
 from service.domain.checkpoint import done_within
-from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.translation.assembling import Candidates
 from service.translation.cache import Decoded
 from service.translation.call import TranslationCall
-from service.translation.checks import AnswerSize
 from service.translation.compute_pool import ComputePool
 from service.translation.segments import PlannedSegment
 
@@ -39,25 +37,28 @@ class Steps:
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.TOKENIZE, call.model, began)
+        self._note(Phase.TOKENIZE, call, began)
 
     async def restore(
         self,
         call: TranslationCall,
         segments: Mapping[int, PlannedSegment],
         decoded: Mapping[int, Decoded],
-        size: AnswerSize | None = None,
+        *,
+        is_mended: bool = False,
     ) -> dict[int, Candidates]:
         began = time.monotonic()
-        num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
-        # Aligning words takes long, and may run a graph.
-        may_align = any(segments[number].is_aligned or segments[number].spans for number in decoded)
+        num_tokens, may_align = 0, False
+        for number, hypotheses in decoded.items():
+            may_align = may_align or segments[number].is_aligned or bool(segments[number].spans)
+            for hypothesis in hypotheses:
+                num_tokens += len(hypothesis.token_ids)
         if num_tokens <= 2 * MAX_INLINE_ENTRIES and not may_align:
-            candidates = call.restore(segments, decoded, size)
+            candidates = call.restore(segments, decoded, is_mended=is_mended)
         else:
-            work = functools.partial(call.restore, segments, decoded, size)
+            work = functools.partial(call.restore, segments, decoded, is_mended=is_mended)
             candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.DETOKENIZE, call.model, began)
+        self._note(Phase.DETOKENIZE, call, began)
         return candidates
 
     async def assemble(self, call: TranslationCall, work: Callable[[], T]) -> T:
@@ -70,8 +71,8 @@ class Steps:
         caller = current_call().origin[:1]  # a key or a host, regardless of its connections
         return await self._pool.run(work, size, deadline_seconds, caller)
 
-    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+    def _note(self, phase: Phase, call: TranslationCall, began_seconds: float) -> None:
         ended_seconds = time.monotonic()
-        current_call().took(phase, began_seconds, ended_seconds)
-        self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
-        model.statistics.took(phase, ended_seconds - began_seconds)
+        call.record.intervals.append((phase, began_seconds, ended_seconds))
+        self._metrics.model(call.model.name).phases[phase].observe(ended_seconds - began_seconds)
+        call.model.statistics.phases[phase].add(ended_seconds - began_seconds)

@@ -4,12 +4,12 @@ import asyncio
 import functools
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from service.domain.call import Admission, Call, current_call
+from service.domain.call import Call, current_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
     CallLimits,
@@ -22,8 +22,7 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.models.catalogue import Catalogue, Route
+from service.models.catalogue import Catalogue, Route, RouteUse
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.process.event_loop import all_of
@@ -68,6 +67,7 @@ class Translator:
         self.limits = limits  # of every call
         self._metrics = metrics
         self._decoder = SegmentDecoder(metrics, cache)
+        self.deliver = self._decoder.deliver
         self._catalogue = Catalogue()
         self._is_loading = True
         self._steps = Steps(metrics)
@@ -86,46 +86,38 @@ class Translator:
 
     def models(self) -> list[LoadedModel]:
         """Return the served models, sorted by name, the highest version of each first."""
-        if self._is_loading:
-            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
-        return self._catalogue.models()
+        return list(self.catalogue().models)
 
     def catalogue(self) -> Catalogue:
-        self.models()
+        if self._is_loading:
+            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue
 
     def model(self, name: str, version: str) -> LoadedModel:
-        self.models()
-        return self._catalogue.find(name, version)
-
-    def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
-        self._decoder.deliver(updates, progress)
+        return self.catalogue().find(name, version)
 
     def overload(self, priority: Priority) -> Overloaded | None:
         """Return why the current call, of this priority, would be rejected regardless of its contents; else `None`.
 
-        Cached translations are returned even under overload, so with a cache this is always `None`. The engine whose
-        queue has room is recorded in the call, so that it is not checked again.
+        Cached translations are returned even under overload, so with a cache this is always `None`.
         """
         overload = None
-        call = current_call()
         if not self._decoder.keeps:
-            for model in self._catalogue.models():
+            origin = current_call().origin
+            for model in self._catalogue.models:
                 try:
-                    model.engine.check_queue(priority, call.origin)
+                    model.engine.check_queue(priority, origin)
                 except Overloaded as error:
                     overload = error
                 except Unavailable:
                     continue
                 else:
-                    call.admission = Admission(model.name, model.version, priority)
                     return None
         return overload
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text, or fail as a whole. Cancelling this aborts the request's sequences in the engine."""
-        request = self._completed(request)
-        parts = await self._parts(request)
+        parts = await self._parts(self._completed(request) if self._placeholders else request)
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
         else:
@@ -134,7 +126,7 @@ class Translator:
             return results[0]
         translations = joined(request, parts, [result.translations for result in results])
         if results:
-            return replace(results[0], translations=translations)
+            return results[0]._replace(translations=translations)
         model = self._model_into(request)
         return TranslationResult(model.name, model.version, translations)
 
@@ -143,8 +135,7 @@ class Translator:
 
         Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
         """
-        request = self._completed(request)
-        parts = await self._parts(request)
+        parts = await self._parts(self._completed(request) if self._placeholders else request)
         if not request.source_language_code:
             in_parts = {index for part in parts for index in part.indices}
             for index, text in enumerate(request.texts):
@@ -152,9 +143,13 @@ class Translator:
                     model = self._model_into(request)
                     yield StreamEvent(index, text, undetermined(text), model.name, model.version)
         for part in parts:
-            async with aclosing(self._stream(part)) as events:
-                async for event in events:
-                    yield event
+            try:
+                async with aclosing(self._stream(part)) as events:
+                    async for event in events:
+                        yield event
+            except InvalidRequest as error:
+                part.name_in_whole(error)
+                raise
 
     def check_texts(self, texts: Sequence[str]) -> None:
         check_texts(texts, self.limits.max_characters)
@@ -163,7 +158,7 @@ class Translator:
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """Return the languages that each text may be in, best first, of all that are known."""
-        self.models()
+        self.catalogue()
         check_texts(texts, self.limits.max_characters)
 
         detected = functools.partial(detect_languages, texts, mime_type)
@@ -181,12 +176,11 @@ class Translator:
         return await self._steps.run(build, num_entries)
 
     def _completed(self, request: TranslationRequest) -> TranslationRequest:
-        own = self._placeholders
-        return replace(request, placeholders=(*request.placeholders, *own)) if own else request
+        return replace(request, placeholders=(*request.placeholders, *self._placeholders))
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one that is given, or each text's, detected."""
-        self.models()
+        self.catalogue()
         check_request(request, self.limits.max_characters)
         if request.source_language_code:
             return [Part(request)]
@@ -201,24 +195,14 @@ class Translator:
         find_parts = functools.partial(parts_by_detection, request, sources)
         return await self._steps.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
 
-    @contextmanager
-    def _route_for(self, part: Part) -> Iterator[Route]:
-        """Keep a part's models loaded through the block, even if they are replaced meanwhile, and count the call."""
-        try:
-            requested = part.request
-            codes = requested.source_language_code, requested.target_language_code
-            if part.is_kept:
-                route = Route(self._model_into(requested), ())
-            else:
-                route = self._catalogue.resolve(requested.model, requested.model_version, *codes)
-            with ExitStack() as held:
-                for model, _ in route.legs:
-                    held.enter_context(model.leases)
-                    held.enter_context(model.statistics.call(len(part.request.texts)))
-                yield route
-        except InvalidRequest as error:
-            part.name_in_whole(error)
-            raise
+    def _use(self, part: Part) -> RouteUse:
+        request = part.request
+        if part.is_kept:
+            route = Route(self._model_into(request), ())
+        else:
+            codes = request.source_language_code, request.target_language_code
+            route = self._catalogue.resolve(request.model, request.model_version, *codes)
+        return RouteUse(route, len(request.texts))
 
     async def _unchanged(self, part: Part) -> tuple[Translation, ...]:
         request = part.request
@@ -228,18 +212,22 @@ class Translator:
         return await self._steps.run(work, sum(map(len, request.texts)), request.deadline_seconds)
 
     async def _translate(self, part: Part) -> TranslationResult:
-        with self._route_for(part) as route:
-            model = route.writer
-            if not route.legs:
-                return TranslationResult(model.name, model.version, await self._unchanged(part))
-            call, second_leg = await self._plan(part, route)
-            if second_leg is None:
-                candidates = await self._translate_leg(call)
-            else:
-                candidates = await self._pivoter.translate(call, second_leg)
-            translations = await self._steps.assemble(call, lambda: call.translations(candidates))
-            self._count(current_call(), model, part.request.texts, translations)
-            return TranslationResult(model.name, model.version, translations)
+        try:
+            with self._use(part) as route:
+                model = route.writer
+                if not route.legs:
+                    return TranslationResult(model.name, model.version, await self._unchanged(part))
+                call, second_leg = await self._plan(part, route)
+                if second_leg is None:
+                    candidates = await self._translate_leg(call)
+                else:
+                    candidates = await self._pivoter.translate(call, second_leg)
+                translations = await self._steps.assemble(call, functools.partial(call.translations, candidates))
+                self._count(call.record, model, part.request.texts, translations)
+                return TranslationResult(model.name, model.version, translations)
+        except InvalidRequest as error:
+            part.name_in_whole(error)
+            raise
 
     async def _plan(self, part: Part, route: Route) -> tuple[TranslationCall, SecondLeg | None]:
         """Return the planned call of the first leg, and the second leg if there is one."""
@@ -249,7 +237,7 @@ class Translator:
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
             for model, _ in route.legs:
-                _check_queue(model, request, current)
+                model.engine.check_queue(request.priority, current.origin)
         terms: list[TermIndex] = []
         model, pair = route.legs[0]
         if request.glossary:
@@ -269,29 +257,28 @@ class Translator:
             raise DeadlineExceeded("the deadline passed before decoding began.")
         return call, second_leg
 
-    async def _translate_leg(self, call: TranslationCall) -> dict[int, Candidates]:
-        """Return the candidates of each segment of a planned call, by number.
+    async def _translate_leg(
+        self, call: TranslationCall, segments: Mapping[int, PlannedSegment] | None = None
+    ) -> dict[int, Candidates]:
+        """Return the candidates of some segments of a planned call, by number; by default of all.
 
         Segments with numbers go first and by themselves, so that retries overlap with the rest.
         """
-        checked = {number: segment for number, segment in call.segments.items() if segment.has_numbers}
-        if not 0 < len(checked) < len(call.segments):
-            return await self._translate_segments(call, call.segments)
-        others = {number: segment for number, segment in call.segments.items() if not segment.has_numbers}
-        try:
-            async with asyncio.TaskGroup() as group:
-                mended = group.create_task(self._translate_segments(call, checked))
-                decoded = group.create_task(self._decoder.decode(call, others))
-        except BaseExceptionGroup as errors:  # the first failure cancelled the other
-            raise errors.exceptions[0] from None
-        return mended.result() | await self._steps.restore(call, others, decoded.result())
-
-    async def _translate_segments(
-        self, call: TranslationCall, segments: Mapping[int, PlannedSegment]
-    ) -> dict[int, Candidates]:
-        decoded = await self._decoder.decode(call, segments)
-        restored = await self._steps.restore(call, segments, decoded)
-        return await mend(call, decoded, restored, self._decoder, self._steps)
+        if segments is None:
+            segments = call.segments
+            checked = {number: segment for number, segment in segments.items() if segment.has_numbers}
+            if 0 < len(checked) < len(segments):
+                others = {number: segment for number, segment in segments.items() if not segment.has_numbers}
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        mended = group.create_task(self._translate_leg(call, checked))
+                        decoded = group.create_task(self._decoder.decode(call, others))
+                except BaseExceptionGroup as errors:  # the first failure cancelled the other
+                    raise errors.exceptions[0] from None
+                return mended.result() | await self._steps.restore(call, others, decoded.result())
+        decoded_all = await self._decoder.decode(call, segments)
+        restored = await self._steps.restore(call, segments, decoded_all)
+        return await mend(call, decoded_all, restored, self._decoder, self._steps)
 
     async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of a planned call's segments.
@@ -311,7 +298,7 @@ class Translator:
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
         request = part.request
-        with self._route_for(part) as route:
+        with self._use(part) as route:
             model = route.writer
             if not route.legs:
                 for index, each in enumerate(await self._unchanged(part)):
@@ -325,7 +312,7 @@ class Translator:
 
             async def assembled(index: int) -> Translation:
                 translation = await self._steps.assemble(call, lambda: call.translation(index, candidates))
-                return replace(translation, detected_language_code=part.detected_language_code)
+                return translation._replace(detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)
@@ -353,7 +340,7 @@ class Translator:
                     elif delta:
                         yield event(index, delta)
             in_order = [translations[index] for index in range(len(request.texts))]
-            self._count(current_call(), model, request.texts, in_order)
+            self._count(call.record, model, request.texts, in_order)
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         requested = (request.model, request.model_version)
@@ -363,14 +350,13 @@ class Translator:
     def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         call.translated(translations)
         metrics = self._metrics.model(model.name)
-        answers = zip(texts, translations, strict=True)
-        metrics.texts_translated(text for text, each in answers if each.num_source_tokens)
-        metrics.version(model.version).flagged(
-            flag for each in translations for segment in each.segments for flag in segment.flags
-        )
-
-
-def _check_queue(model: LoadedModel, request: TranslationRequest, call: Call) -> None:
-    """Reject a call for which the model's queue has no room, unless it has been admitted there."""
-    if call.admission != (model.name, model.version, request.priority):
-        model.engine.check_queue(request.priority, call.origin)
+        flags = metrics.version(model.version).flags
+        num_texts = num_codepoints = 0
+        for text, translation in zip(texts, translations, strict=True):
+            if translation.num_source_tokens:
+                num_texts += 1
+                num_codepoints += len(text)
+            for segment in translation.segments:
+                for flag in segment.flags:
+                    flags[flag].value += 1
+        metrics.translated(num_texts, num_codepoints)

@@ -62,7 +62,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
     chance, clock = random.Random(7), Clock()
     costs = Costs(1, NUM_SLOTS, {number: turn_seconds(number) for number in (1, NUM_SLOTS)})
     costs.ended(new_sequence((7,) * round(MEAN_TOKENS)), round(MEAN_TOKENS))
-    requests = RequestQueue(100_000, clock, costs.expected_rows)
+    requests = RequestQueue(100_000, clock, costs.expected_tokens)
     admission = Admission(requests, costs, 100_000, max_queue_seconds)
     coming = sorted(calls, reverse=True)
     outcomes = {caller: Outcome() for _, caller in coming}

@@ -20,7 +20,7 @@ from service.faces.dragoman.messages import (
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.calls import deadline_of
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.intake import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -40,7 +40,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
         result = await self._translator.translate(self._request_from(request, context))
-        return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
+        return await self._translator.convert(partial(result_to_pb, result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         translation_request = self._request_from(request, context)
@@ -52,7 +52,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
-        check_counts(request)
+        checked_fields(request)
         current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)

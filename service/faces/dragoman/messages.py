@@ -23,7 +23,7 @@ from service.domain.translation import (
     TranslationResult,
 )
 from service.faces.fields import mime_type_from
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.catalogue import Catalogue, PivotedPair
 from service.models.loaded_model import LoadedModel
@@ -56,9 +56,8 @@ def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> Tr
     Raises:
         InvalidRequest: the priority, split mode or MIME type is unknown, or there are too many entries.
     """
-    check_counts(message)
     given: dict[str, Any] = {"texts": (), "source_language_code": "", "target_language_code": ""}
-    for field, value in message.ListFields():  # a call sets few of them
+    for field, value in checked_fields(message):  # a call sets few of them
         attribute, convert = _REQUEST_FIELDS.get(field.name, (field.name, None))
         given[attribute] = value if convert is None else convert(value)
     return TranslationRequest(deadline_seconds=deadline_seconds, **given)
@@ -74,7 +73,11 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
 
 def num_entries(translations: Iterable[Translation | None]) -> int:
     """Return how many segments and alignment links an answer lists."""
-    return sum(len(each.segments) + len(each.alignment) for each in translations if each is not None)
+    total = 0
+    for each in translations:
+        if each is not None:
+            total += len(each.segments) + len(each.alignment)
+    return total
 
 
 def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
@@ -133,8 +136,9 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
             num_output_tokens=segment.num_output_tokens,
             flags=[FLAGS[flag] for flag in segment.flags] if segment.flags else None,
         )
-    for span in paced(translation.alignment):
-        message.alignment.add(**span_document(span))
+    if translation.alignment:
+        for span in paced(translation.alignment):
+            message.alignment.add(**span_document(span))
     if translation.detected_language_code:
         message.detected_language_code = translation.detected_language_code
     if translation.pivot_language_code:
@@ -171,7 +175,7 @@ def model_documents(catalogue: Catalogue) -> list[Document]:
     pivoted: dict[LoadedModel, list[PivotedPair]] = {}
     for pair in catalogue.pivoted():
         pivoted.setdefault(pair.writer, []).append(pair)
-    return [_model_document(model, pivoted.get(model, ())) for model in catalogue.models()]
+    return [_model_document(model, pivoted.get(model, ())) for model in catalogue.models]
 
 
 def _model_document(model: LoadedModel, pivoted: Sequence[PivotedPair]) -> Document:

@@ -25,7 +25,7 @@ from service.domain.translation import (
 )
 from service.faces.fields import check_code, mime_type_from
 from service.faces.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.answers import spell
 from service.models.loaded_model import LoadedModel
@@ -50,7 +50,7 @@ def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -
         Unimplemented: an option is not supported by this server.
     """
     check_parent(message.parent)
-    check_counts(message)
+    checked_fields(message)
     if not message.contents:
         raise InvalidRequest("{path} is empty", Path("contents"), advice=f"give 1 to {MAX_TEXTS} texts")
     if message.transliteration_config.enable_transliteration:

@@ -12,7 +12,7 @@ from service.domain.errors import InvalidRequest, NotFound, Path, Public, listed
 from service.domain.translation import Translation, TranslationRequest
 from service.faces.google import messages as messages
 from service.faces.google import names as names
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.models.loaded_model import LoadedModel
 from service.process.event_loop import all_of
@@ -75,7 +75,7 @@ class GoogleMethods:
         self, request: pb.DetectLanguageRequest, deadline_seconds: float
     ) -> pb.DetectLanguageResponse:
         names.check_parent(request.parent)
-        check_counts(request)
+        checked_fields(request)
         messages.labels_from_pb(request.labels)
         mime_type = messages.mime_type_from_pb(request.mime_type)
         model = names.detection_model_of(request.model)

@@ -115,20 +115,27 @@ class _MethodHandler:
         return behaviour
 
     async def _answer(self, context: Context) -> bytes | None:
-        """Answer one message with one message; `None` if the handler has written a stream."""
+        """Answer one message with one message; `None` if the handler has written a stream.
+
+        The most common calls, which have a priority, are rejected unread if too little of their time is left, and
+        before they are parsed while every model is overloaded. Nothing is read of callers who lack a key.
+        """
         metadata = context.invocation_metadata() or ()
         call = self._begin(context, metadata)
         refusal: Exception
         try:
-            self._check_time(context)
-            self._identify(call, metadata)
+            if self._priority_of is not None and (left := context.time_remaining()) is not None:
+                self._pipeline.check_time(left)  # before anything is received
+            if self._needs_key:
+                self._pipeline.identify(call, metadata)
             hold = self._intake.begin(context, self._open_calls, self._pipeline.owner(call))
             message = await self._intake.receive(context, hold, call.origin[:1])
         except ServiceError as error:
             refusal = error.with_traceback(None)  # it would keep the message alive
         else:
             try:
-                self._admit(message)
+                if (priority_of := self._priority_of) is not None:
+                    self._pipeline.admit(lambda: priority_of(message))
             except Exception as error:
                 refusal = error.with_traceback(None)
             else:
@@ -136,8 +143,7 @@ class _MethodHandler:
                 if not self._is_unary:
                     return None
                 answer: bytes = self._serialize(response) if self._serialize else response
-                hold.shrink(len(message))
-                hold.grow(len(answer))
+                hold.budget.change(hold, len(answer) - len(message))
                 return answer
         return await self._refuse(call, refusal, context)
 
@@ -146,7 +152,8 @@ class _MethodHandler:
         metadata = context.invocation_metadata() or ()
         call = self._begin(context, metadata)
         try:
-            self._identify(call, metadata)
+            if self._needs_key:
+                self._pipeline.identify(call, metadata)
             self._intake.begin(context, self._open_calls, self._pipeline.owner(call)).open()
         except ServiceError as error:
             refusal = error.with_traceback(None)
@@ -167,21 +174,6 @@ class _MethodHandler:
         peer = context.peer()
         return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc")
 
-    def _check_time(self, context: Context) -> None:
-        """Reject the most common calls if too little of their time is left, before anything is received."""
-        if self._priority_of is not None and (left := context.time_remaining()) is not None:
-            self._pipeline.check_time(left)
-
-    def _identify(self, call: Call, metadata: Metadata) -> None:
-        """Admit only callers with a valid API key, where they need one; nothing is read from others."""
-        if self._needs_key:
-            self._pipeline.identify(call, metadata)
-
-    def _admit(self, message: bytes) -> None:
-        """Reject the most common calls while every model is overloaded; malformed ones as `InvalidRequest`."""
-        if (priority_of := self._priority_of) is not None:
-            self._pipeline.admit(lambda: priority_of(message))
-
     async def _served(self, call: Call, message: bytes, context: Context, metadata: Metadata) -> Any:
         """Serve a call, and send its id and timing as trailers; end a failed one with the status of its error."""
         context.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
@@ -190,12 +182,8 @@ class _MethodHandler:
         def work() -> Awaitable[Any]:
             return behaviour(message if deserialize is None else parse(deserialize, message), context)
 
-        def is_late() -> bool:
-            remaining = context.time_remaining()
-            return remaining is not None and remaining <= 0
-
         try:
-            response = await self._pipeline.serve(call, work, metadata, is_late)
+            response = await self._pipeline.serve(call, work, metadata, context.time_remaining)
         except ServiceError as error:
             failure = _without_frames(error)
         else:

@@ -1,8 +1,9 @@
 """Limits on the entries of lists in messages: `faces/fields.py`, applied to protobuf."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from service.domain.translation import MAX_TEXTS
@@ -42,15 +43,21 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
 }
 
 
-def check_counts(message: Message, within: str = "") -> None:
-    """Raise `TooMany` if a list of a message, but not of submessages, is too long; `within` prefixes its name."""
-    for field, (most, advice) in MAXIMA[type(message)].items():
-        if (number := len(getattr(message, field))) > most:
-            check_count(f"{within}{field}", number, most, advice)
+def checked_fields(message: Message, within: str = "") -> Sequence[tuple[FieldDescriptor, Any]]:
+    """Return the fields that a message has.
+
+    Raises:
+        TooMany: a list of it, but not of submessages, is too long; `within` prefixes its name.
+    """
+    maxima, given = MAXIMA[type(message)], message.ListFields()
+    for field, value in given:
+        if field.name in maxima and len(value) > maxima[field.name][0]:
+            check_count(f"{within}{field.name}", len(value), *maxima[field.name])
+    return given
 
 
 def check_counts_of_json(document: Any, kind: type[Message]) -> None:
-    """Check a document in protobuf's JSON as `check_counts` checks a message of that kind."""
+    """Check a document in protobuf's JSON as `checked_fields` checks a message of that kind."""
     if not isinstance(document, dict):
         return  # the parser reports the error
     for field, (most, advice) in MAXIMA[kind].items():

@@ -44,6 +44,7 @@ class Receptions:
         self._turns = Turns(limit)  # of connections, however many calls each has begun
         self._under_way: dict[_Reception, None] = {}  # oldest first
         self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()  # kept: each time, it takes a system call
 
     @property
     def num_under_way(self) -> int:
@@ -54,7 +55,7 @@ class Receptions:
         if not self._turns.take_free(connection):
             self._watch()
             await self._turns.wait(connection)
-        reception = _Reception(asyncio.current_task(), asyncio.get_running_loop().time())
+        reception = _Reception(asyncio.current_task(self._loop), self._loop.time())
         self._under_way[reception] = None
         try:
             return await read()
@@ -72,7 +73,7 @@ class Receptions:
 
     def _watch(self) -> None:
         if self._timer is None:
-            loop = asyncio.get_running_loop()
+            loop = self._loop
             # One iteration of the loop later, to first receive what arrived while the loop was blocked.
             self._timer = loop.call_later(SLOW_SECONDS, loop.call_soon, self._make_room, loop.time())
 
@@ -161,7 +162,7 @@ class Intake:
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
-        hold.grow(len(message))
+        hold.budget.change(hold, len(message))
         if len(message) > PIECE_BYTES:
             await self._large.turn(caller)
         hold.open()

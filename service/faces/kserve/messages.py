@@ -14,7 +14,7 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.json_text import shown_as_json
 from service.faces.kserve.tensors import (
@@ -65,7 +65,7 @@ def call_from_pb(
         InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
         Unimplemented: a tensor is in shared memory, or a classification is requested.
     """
-    check_counts(message)
+    checked_fields(message)
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)
     tensors, is_raw = _tensors_from_pb(message)
@@ -169,7 +169,7 @@ def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
     names = tuple(output.name for output in message.outputs)
     _check_names("output", names, OUTPUTS)
     for output in message.outputs:
-        check_counts(output, f"outputs[{output.name}].")
+        checked_fields(output, f"outputs[{output.name}].")
         check_parameters(output.name, output.parameters)
     return names or (TRANSLATION, FINISH_REASON)
 

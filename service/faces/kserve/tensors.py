@@ -7,7 +7,7 @@ from typing import Any
 from service.domain.errors import InvalidRequest, Path, Public, Unimplemented
 from service.domain.translation import MAX_TEXTS
 from service.faces.fields import check_count
-from service.faces.grpc.counts import check_counts
+from service.faces.grpc.counts import checked_fields
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 
 BYTES = "BYTES"
@@ -29,7 +29,7 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
         Unimplemented: its contents are in shared memory.
     """
     name = tensor.name
-    check_counts(tensor, f"inputs[{name[:60]}].")
+    checked_fields(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)
     if tensor.datatype != BYTES:
         raise _invalid(name, "is of datatype {datatype}", datatype=tensor.datatype, advice=f"expected {BYTES}")

@@ -242,7 +242,7 @@ def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
     """
     name, _, pair = given.removeprefix(_OWNER).rpartition(":")
     found: list[tuple[int, NamedPair]] = []
-    for each in catalogue.models():
+    for each in catalogue.models:
         most = each.manifest.limits.max_output_tokens
         if name in ("", each.name):
             found += [
@@ -261,7 +261,7 @@ def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
 def names_of(catalogue: Catalogue) -> Iterator[str]:
     """Yield the names of all pairs; of a model with very many, `auto-de` for each target `de`."""
     known: set[str] = set()
-    for model in catalogue.models():
+    for model in catalogue.models:
         codes, pairs = model.pairs.any_to_any, list(model.pairs.listed)
         if len(codes) ** 2 > 1000:  # too many to be listed
             pairs += [(AUTO, target) for target in codes]

@@ -12,8 +12,8 @@ from service.domain.translation import FinishReason, Hypothesis, Translation
 def test_what_goes_on_side_by_side_counts_once() -> None:
     record = Call()
     for began, ended in ((5.0, 6.0), (1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (8.0, 8.0)):
-        record.took(Phase.DECODE, began, ended)
-    record.took(Phase.QUEUE, 0.0, 9.0)
+        record.intervals.append((Phase.DECODE, began, ended))
+    record.intervals.append((Phase.QUEUE, 0.0, 9.0))
     assert record.seconds(Phase.DECODE) == 4.0
     assert record.seconds(Phase.QUEUE) == 9.0
     assert record.seconds(Phase.ENCODE) == 0.0
@@ -29,8 +29,8 @@ def test_a_call_ends_once() -> None:
 
 def test_timing_is_in_milliseconds_as_the_syntax_has_it() -> None:
     record = Call()
-    record.took(Phase.QUEUE, 1.0, 1.00123)
-    record.took(Phase.DECODE, 2.0, 2.5)
+    record.intervals.append((Phase.QUEUE, 1.0, 1.00123))
+    record.intervals.append((Phase.DECODE, 2.0, 2.5))
     expected = "queue;dur=1.2, encode;dur=0.0, decode;dur=500.0, total;dur=611.0"
     assert server_timing(record.seconds, 0.611) == expected
 
@@ -47,7 +47,7 @@ def test_the_first_model_and_all_tokens_are_kept() -> None:
 
 def test_tasks_of_a_call_share_its_record_and_other_calls_don_t() -> None:
     async def part(number: int) -> None:
-        current_call().took(Phase.QUEUE, number, number + 1)
+        current_call().intervals.append((Phase.QUEUE, number, number + 1))
 
     async def call(num_parts: int) -> Call:
         record = Call()
@@ -65,7 +65,7 @@ def test_tasks_of_a_call_share_its_record_and_other_calls_don_t() -> None:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_outside_of_a_call_nothing_is_kept(phase: Phase) -> None:
-    current_call().took(phase, 0.0, 1.0)
+    current_call().intervals.append((phase, 0.0, 1.0))
     assert not current_call().intervals
 
 

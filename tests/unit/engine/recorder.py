@@ -92,7 +92,7 @@ def held(engine: Engine) -> dict[str, int]:
     queue, workers = engine.turns.queue, engine.turns.workers
     return {
         "live": len(queue.live),
-        "queued": queue.num_waiting,
+        "queued": queue.waiting.num_sequences,
         "watched": sum(len(worker.watched) for worker in workers),
         "decoded by a worker": sum(len(worker.assigned) for worker in workers),
         "abandoned": sum(len(worker.abandoned) for worker in workers),

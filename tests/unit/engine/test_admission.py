@@ -26,7 +26,7 @@ class Door:
         if is_measured:
             self.costs.ended(new_sequence((5,) * TOKENS), TOKENS)
         self.now = NOW
-        self.requests = RequestQueue(max_waiting, lambda: 0.0, self.costs.expected_rows)
+        self.requests = RequestQueue(max_waiting, lambda: 0.0, self.costs.expected_tokens)
         self.admission = Admission(self.requests, self.costs, max_waiting, max_queue_seconds)
 
     def enter(self, *sequences: Sequence, num_free: int = 0, num_rows: int = 4) -> None:

@@ -104,6 +104,5 @@ def test_outputs_are_as_long_as_their_sources_make_them() -> None:
     costs.ended(new_sequence(source(10)), 20)
     assert costs.typical_tokens == 20
     assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=38)) == pytest.approx(30)
-    assert costs.expected_rows(new_sequence(source(15), beam_size=4, max_output_tokens=38)) == pytest.approx(120)
     assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=12)) == 12, "its limit"
     assert costs.expected_tokens(new_sequence(source(1))) == 2

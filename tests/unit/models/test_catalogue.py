@@ -40,7 +40,7 @@ def model(tiny_bundle: Path) -> Any:
 
 def test_the_pair_alone_takes_the_first_model_by_name(model: Any) -> None:
     catalogue = Catalogue([model("b", "en>de", "en>fr"), model("a", "en>de")])
-    assert [each.name for each in catalogue.models()] == ["a", "b"]
+    assert [each.name for each in catalogue.models] == ["a", "b"]
     assert catalogue.resolve("", "", "EN", "de").writer.name == "a"
     [(found, pair)] = catalogue.resolve("", "", "en", "FR").legs
     assert (found.name, pair) == ("b", LanguagePair("en", "fr"))
@@ -64,7 +64,7 @@ def test_one_model_translates_many_pairs(model: Any) -> None:
 def test_the_highest_version_answers_unless_another_is_named(model: Any) -> None:
     versions = [model("a", "en>de", version=version) for version in ("9", "10", "2")]
     catalogue = Catalogue([*versions, model("b", "en>de", version="11")])
-    assert [(each.name, each.version) for each in catalogue.models()] == [
+    assert [(each.name, each.version) for each in catalogue.models] == [
         ("a", "10"), ("a", "9"), ("a", "2"), ("b", "11"),
     ]  # fmt: skip
     assert catalogue.resolve("", "", "en", "de").writer.version == "10"

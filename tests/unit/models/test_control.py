@@ -12,7 +12,7 @@ from service.domain.errors import NotFound, NotPossible
 from service.models.control import ModelControl
 from service.models.index import LoadState
 from tests.patience import patient
-from tests.unit.models.test_fleet import Stage
+from tests.unit.models.test_fleet import Stage, in_use
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_unloading_waits_for_calls_and_says_so_meanwhile(stage: Stage) -> 
     control = await explicit(stage, "a")
     (model,) = stage.fleets[-1].models
     stage.swapped.clear()
-    with model.leases:
+    with in_use(model):
         unloading = asyncio.create_task(control.unload("a"))
         await stage.swapped.wait()
         assert (await states(control))["a/1"] == "unloading"

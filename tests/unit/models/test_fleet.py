@@ -14,8 +14,10 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from service.bundle.errors import BundleError
+from service.bundle.manifest_parts import LanguagePair
 from service.engine.engine import Engine
 from service.models import fleet as fleet_module
+from service.models.catalogue import Leg, Route, RouteUse
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome
@@ -28,6 +30,11 @@ from tests.unit.models.bare_manifest import MANIFEST
 T = TypeVar("T")
 
 UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
+
+
+def in_use(model: LoadedModel) -> RouteUse:
+    """Return a block in which a call uses a model."""
+    return RouteUse(Route(model, (Leg(model, LanguagePair("en", "de")),)), 1)
 
 
 class Stage:
@@ -344,8 +351,8 @@ async def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: St
     fleet = await stage.serving("a")
     (old,) = fleet.models
     stage.swapped.clear()
-    with old.leases:
-        with old.leases:
+    with in_use(old):
+        with in_use(old):
             stage.put("a", "2")
             reload = asyncio.create_task(fleet.reload())
             await stage.swapped.wait()
@@ -360,7 +367,7 @@ async def test_calls_that_last_too_long_end(
     stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
 ) -> None:
     fleet = await stage.serving("a", drain_seconds=drain_seconds)
-    with fleet.models[0].leases:
+    with in_use(fleet.models[0]):
         stage.put("a", "2")
         await fleet.reload()
         assert stage.diary[-1] == "retired a/1:0"
@@ -397,7 +404,7 @@ async def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_
     fleet = await stage.serving("a")
     (old,) = fleet.models
     stage.swapped.clear()
-    with old.leases:
+    with in_use(old):
         stage.put("a", "2")
         reload = asyncio.create_task(fleet.reload())
         await stage.swapped.wait()

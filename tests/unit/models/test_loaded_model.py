@@ -4,19 +4,9 @@ import threading
 import time
 from typing import Any
 
-import pytest
-
-from service.domain.options import DecodingOptions
-from service.domain.translation import FinishReason
 from service.engine.reports import TurnStats
-from service.engine.sequence import Sequence, SequenceUpdate
 from service.models.loaded_model import Duration, InferenceStatistics
 from tests.patience import patient
-
-
-def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
-    sequence = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), arrived, admitted_seconds=admitted)
-    return SequenceUpdate(sequence, FinishReason.STOP, finished_seconds=finished)
 
 
 def turn(rows: int, seconds: float) -> TurnStats:
@@ -30,20 +20,10 @@ def turn(rows: int, seconds: float) -> TurnStats:
 def test_calls_are_counted_by_how_they_end() -> None:
     statistics = InferenceStatistics()
     assert statistics.last_used_seconds == 0
-    with statistics.call(3):
-        pass
-    with pytest.raises(KeyError), statistics.call(5):
-        raise KeyError
+    statistics.called(3, 0.5, succeeded=True)
+    statistics.called(5, 0.5, succeeded=False)
     assert (statistics.succeeded.count, statistics.failed.count, statistics.num_texts) == (1, 1, 3)
     assert abs(statistics.last_used_seconds - time.time()) < 10
-
-
-def test_a_call_waits_until_its_first_text_runs_and_runs_until_its_last_is_done() -> None:
-    statistics = InferenceStatistics()
-    statistics.decoded([update(1.0, 3.0, 4.0), update(1.0, 2.0, 2.5), update(1.0, 3.5, 7.0)])
-    statistics.decoded([update(1.0, 1.5, 2.0)])
-    assert statistics.queue == Duration(2, 1.5)
-    assert statistics.decode == Duration(2, 5.5)
 
 
 def test_turns_of_several_workers_are_added_up() -> None:

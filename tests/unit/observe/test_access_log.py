@@ -48,8 +48,8 @@ def test_a_line_tells_what_the_record_tells(caplog: pytest.LogCaptureFixture) ->
     record = Call("m", "r", began_seconds=1.0, ended_seconds=1.25, caller=CI, texts=("secret", "more"), num_texts=2)
     record.uses("tiny", "3")
     record.num_source_tokens, record.num_output_tokens = 7, 9
-    record.took(Phase.QUEUE, 1.0, 1.1)
-    record.took(Phase.DECODE, 1.1, 1.2)
+    record.intervals.append((Phase.QUEUE, 1.0, 1.1))
+    record.intervals.append((Phase.DECODE, 1.1, 1.2))
     expected = {
         "method": "m",
         "code": "OK",

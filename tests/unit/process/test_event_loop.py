@@ -4,9 +4,12 @@ import asyncio
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import grpc
 import pytest
 
+from service.process import event_loop
 from service.process.event_loop import Deadline, patient_threads
 from tests.patience import patient
 
@@ -117,3 +120,30 @@ def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_setscheduler", refuse)
     with patient_threads():
         assert own_policy() == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="gRPC uses no socket there")
+def test_all_bytes_that_wake_the_loop_for_grpc_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notices, too, if a release of gRPC wakes the loop in another way."""
+    woken: list[bytes] = []
+    read = event_loop._WakeSocket.recv
+
+    def recorded(sock: Any, *_: object) -> bytes:
+        woken.append(read(sock))
+        return woken[-1]
+
+    monkeypatch.setattr(event_loop._WakeSocket, "recv", recorded)
+
+    async def run() -> None:
+        server = grpc.aio.server()
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call: Any = channel.unary_unary("/none/Of", None, None)
+            with pytest.raises(grpc.aio.AioRpcError, match="UNIMPLEMENTED"):
+                await asyncio.wait_for(call(b""), patient(5))
+        await server.stop(None)
+
+    event_loop.run(run())
+    assert all(woken)
+    assert woken

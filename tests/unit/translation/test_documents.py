@@ -104,14 +104,14 @@ def candidates(
 ) -> list[Any]:
     """Return the output for each segment of a model that writes `write(what it reads)`."""
     restorer = Restorer(tokenizer, None, PAIR, preserves_formatting=formatting, returns_scores=True)
-    segments = list(planned.segments)
-    decoded = [
-        (DecodedHypothesis(tuple(tokenizer.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
+    segments = dict(enumerate(planned.segments))
+    decoded = {
+        number: (DecodedHypothesis(tuple(tokenizer.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
         if segment.source_ids
         else ()
-        for segment in segments
-    ]
-    return restorer.restore(segments, decoded, AnswerSize(10_000_000))
+        for number, segment in segments.items()
+    }
+    return list(restorer.restore(segments, decoded, AnswerSize(10_000_000)).values())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from service.domain.translation import FinishReason
 from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import InferenceStatistics
 from service.observe.metrics import Metrics
-from service.translation.pending import EngineBridge, PendingCalls
+from service.translation.pending import EngineBridge, PendingCall, PendingCalls
 from tests.patience import patient
 
 OPTIONS = DecodingOptions(1, 1.0, 1, 10)
@@ -24,6 +24,11 @@ OPTIONS = DecodingOptions(1, 1.0, 1, 10)
 
 def sequences(number: int) -> Any:
     return [Sequence((1,), OPTIONS, 0.0) for _ in range(number)]
+
+
+async def updates_of(call: PendingCall) -> list[SequenceUpdate]:
+    await call.done
+    return [call.updates[sequence] for sequence in call.sequences]
 
 
 def update(sequence: Sequence, error: Any = None) -> Any:
@@ -36,7 +41,7 @@ def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: r
     async def scenario() -> None:
         pending = PendingCalls()
         calls = [pending.open(sequences(size)) for size in sizes]
-        waits = [asyncio.create_task(call.wait()) for call in calls]
+        waits = [asyncio.create_task(updates_of(call)) for call in calls]
         updates = [update(sequence) for call in calls for sequence in call.sequences]
         chance.shuffle(updates)
         cut = chance.randrange(len(updates) + 1)
@@ -58,14 +63,14 @@ async def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None
     first, second, third = call.sequences
     pending.deliver([update(second, EngineFailure("one")), update(third, Unavailable("two"))])
     with pytest.raises(EngineFailure, match="one"):
-        await asyncio.wait_for(call.wait(), patient(5))
+        await asyncio.wait_for(updates_of(call), patient(5))
     assert call.unfinished() == [first]
 
 
 async def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
     pending = PendingCalls()
     call = pending.open(sequences(2))
-    wait = asyncio.create_task(call.wait())
+    wait = asyncio.create_task(updates_of(call))
     await asyncio.sleep(0)
     wait.cancel()
     await asyncio.sleep(0)
@@ -100,7 +105,7 @@ async def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> No
     assert [await anext(news), await anext(news)] == [progress(first, 5, 6, 7, 8), ends[0]]
     pending.deliver(ends[1:])
     assert [each async for each in news] == ends[1:]
-    assert await asyncio.wait_for(call.wait(), patient(5)) == ends[::-1]
+    assert await asyncio.wait_for(updates_of(call), patient(5)) == ends[::-1]
 
 
 async def test_news_fail_as_the_call_does() -> None:

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from service.domain.errors import InvalidRequest, TooMany
 from service.faces.dragoman import messages
 from service.faces.google import messages as google_messages
-from service.faces.grpc.counts import MAXIMA, check_counts, check_counts_of_json
+from service.faces.grpc.counts import MAXIMA, check_counts_of_json, checked_fields
 from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
@@ -82,11 +82,11 @@ def with_parameters(number: int) -> kserve_pb.ModelInferRequest:
 CASES: dict[str, tuple[Callable[[int], Any], Callable[[Any], object], int, str]] = {
     "texts": (lambda n: pb.TranslateRequest(texts=["a"] * n), mapped, 1024, "texts"),
     "labels": (lambda n: pb.TranslateRequest(labels=keys(n)), mapped, 64, "labels"),
-    "detection": (lambda n: pb.DetectLanguageRequest(texts=["a"] * n), check_counts, 1024, "texts"),
+    "detection": (lambda n: pb.DetectLanguageRequest(texts=["a"] * n), checked_fields, 1024, "texts"),
     "JSON": (lambda n: json.dumps({"terms": [{}] * n}).encode(), in_json, 1024, "terms"),
     "JSON, other name": (lambda n: json.dumps({"targetPrefixes": [""] * n}).encode(), in_json, 1024, "target_prefixes"),
     "Google's contents": (lambda n: google(contents=["a"] * n), mapped_from_google, 1024, "contents"),
-    "Google's detection": (lambda n: google_pb.DetectLanguageRequest(labels=keys(n)), check_counts, 64, "labels"),
+    "Google's detection": (lambda n: google_pb.DetectLanguageRequest(labels=keys(n)), checked_fields, 64, "labels"),
     "elements": (lambda n: infer(n, raw=False), mapped_from_kserve, 1024, "inputs[text]"),
     "raw elements": (lambda n: infer(n, raw=True), mapped_from_kserve, 1024, "inputs[text]"),
     "dimensions": (lambda n: infer(1, [1] * n, raw=True), mapped_from_kserve, 8, "inputs[text].shape"),

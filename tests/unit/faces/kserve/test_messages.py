@@ -130,7 +130,7 @@ def test_scores_are_four_bytes_each_and_zero_for_what_was_not_translated(raw: bo
     request = asked.parts[0].request
     assert request.options.chosen["return_scores"] is True
     untouched = Translation("", (Hypothesis("", None, 0),), FinishReason.STOP, 0)
-    answer = dataclasses.replace(result(request), translations=(result(request).translations[0], untouched))
+    answer = result(request)._replace(translations=(result(request).translations[0], untouched))
     response = results_to_pb(asked, [answer], "")
     (output,) = response.outputs
     assert output.datatype == "FP32"
