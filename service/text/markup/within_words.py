@@ -26,13 +26,13 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     nodes = [root]
     for node in nodes:
         nodes += node.children
-    if all(is_word_boundary(text, node.start) and is_word_boundary(text, node.end) for node in nodes):
+    if all(_is_boundary(text, node.start) and _is_boundary(text, node.end) for node in nodes):
         return
     found = [Span(word.start, word.end) for word in words(text, kept)]
     starts = [word.start for word in found]
 
     def word_at(position: int) -> Span | None:
-        if is_word_boundary(text, position):
+        if _is_boundary(text, position):
             return None
         index = bisect_right(starts, position) - 1
         return found[index] if index >= 0 and found[index].start < position < found[index].end else None
@@ -42,6 +42,11 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
         parent = pending.pop()
         parent.children = _grouped(parent, text, word_at)
         pending += [child for child in parent.children if not child.is_group]
+
+
+def _is_boundary(text: str, position: int) -> bool:
+    """Return whether a position is not within a word, nor before a parenthesis that a word may go on with: `apt(8)`."""
+    return is_word_boundary(text, position) and text[position : position + 1] != "("
 
 
 def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> list[Node]:
