@@ -22,9 +22,10 @@ from service.text.abbreviations import open_words
 _DASH = re.compile(r"\s*(?:[-–—‐]|(?:>|&gt;){2,3})(?=\s|[^\W\d])\s*")  # also >> of American captions
 _VOICE = re.compile(r"<v[\s.>]", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\da-z_](?:[^\W\da-z_]|[ .'’-]){0,24}:\s")  # ANNA: Hello.
-# Anna Smith: Hello. Or ANNA [WHISPERS]: Hello.
+# Anna Smith: Hello. Or ANNA [WHISPERS]: Hello. Or [Anna Smith]: Hello.
 _SPEAKER = re.compile(
-    r"(?=.{1,40}:)(?P<name>[^\W\da-z_][\w.'’-]*+(?: (?:[a-z]{2,3} )?+(?:[^\W\da-z_][\w.'’-]*+|\d++)){0,3}+)"
+    r"(?=.{1,40}:)(?P<name>(?P<is_in_brackets>\[)?[^\W\da-z_][\w.'’-]*+"
+    r"(?:,? (?:[a-z]{2,3} )?+(?:[^\W\da-z_][\w.'’-]*+|\d++)){0,3}+(?(is_in_brackets)\]))"
     r"(?::(?=\s|\Z)\s*+|\s(?P<manner>(?=[\[(][^\[\]()]{1,30}[\])]:(?:\s|\Z))))"
 )
 # A time within the text of a cue: of WebVTT, SubStation Alpha, timed text.
