@@ -157,14 +157,15 @@ class _Reading:
 
 
 def _with_joints(html: str, run: Iterable[Part]) -> list[Part]:
-    """Join what is kept with only a plus or a hyphen between, as of keys: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
+    """Join what is kept with nothing but a plus or a hyphen between: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
     joined: list[Part] = []
     for part in paced(run):
         joined.append(part)
-        if [each.role for each in joined[-3:]] == [Role.KEPT, Role.TEXT, Role.KEPT]:
-            first, joint, last = joined[-3:]
-            if _JOINT.fullmatch(html, joint.start, joint.end):
-                joined[-3:] = [first._replace(end=last.end)]
+        roles = [each.role for each in joined[-3:]]
+        if roles[-2:] == [Role.KEPT, Role.KEPT]:
+            joined[-2:] = [joined[-2]._replace(end=part.end)]
+        elif roles == [Role.KEPT, Role.TEXT, Role.KEPT] and _JOINT.fullmatch(html, joined[-2].start, joined[-2].end):
+            joined[-3:] = [joined[-3]._replace(end=part.end)]
     return joined
 
 
