@@ -15,6 +15,7 @@ from service.text.markup.word_links import words
 from service.text.spans import Span
 from service.text.words import is_mark, is_word_boundary
 
+_IN_NAME = re.compile(r"(?<=\w)(?:\(|\.(?=\w))|(?<=\w\.)(?=\w)")
 _SEPARATOR = re.compile(r"([\W_]+)")
 
 
@@ -45,8 +46,8 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
 
 
 def _is_boundary(text: str, position: int) -> bool:
-    """Return whether a position is not within a word, nor before a parenthesis that a word may go on with: `apt(8)`."""
-    return is_word_boundary(text, position) and text[position : position + 1] != "("
+    """Return whether a position is not within a word, nor in a name with a sign: `apt|(8)`, `x-1.0|.tar.gz`."""
+    return is_word_boundary(text, position) and not _IN_NAME.match(text, position)
 
 
 def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> list[Node]:
