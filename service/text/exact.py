@@ -110,7 +110,8 @@ _KINDS = (
     rf"(?:{_ARGUMENTS})?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
     rf"[A-Za-z_][\w]{{0,60}}(?:::[A-Za-z_][\w]{{0,60}}){{1,8}}(?:{_ARGUMENTS})?",  # std::vector
-    rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:{_ARGUMENTS})?",  # os.path, example.com
+    # os.path, example.com, java.util.List
+    rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:\.[A-Z][\w]{{1,60}}){{0,3}}(?:{_ARGUMENTS})?",
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     # getElementById; iPhone may be inflected
     rf"[a-z]{{2,30}}[A-Z][A-Za-z0-9]{{0,60}}(?:\.[\w]{{1,60}}){{0,8}}(?:{_ARGUMENTS})?",

@@ -72,7 +72,7 @@ FOUND = [
     ),
     ("Use len(items), if (a == b), x != y and >= maxLength", ["len(items)", "if (a == b)", "x != y", ">= maxLength"]),
     ("for (i = 0; i < n; i++), a && b || !c, x += 1", ["for (i = 0; i < n; i++)", "a && b || !c", "x += 1"]),
-    ("See apt-get(8) or sources.list(5).", ["apt-get(8)", "sources.list(5)"]),
+    ("See apt-get(8), sources.list(5) or java.util.List.", ["apt-get(8)", "sources.list(5)", "java.util.List"]),
     ("Call 555-1234, +1 (276) 387-8516, 0171/1234567", ["555-1234", "+1 (276) 387-8516", "0171/1234567"]),
 ]
 
