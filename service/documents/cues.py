@@ -19,9 +19,10 @@ from service.documents.lines import Line
 from service.text.abbreviations import open_words
 
 _DASH = re.compile(r"\s*(?:[-–—‐]|(?:>|&gt;){2,3})(?=\s|[^\W\d])\s*")  # also >> of American captions
-# Anna Smith: Hello. Or ANNA [WHISPERS]: Hello.
+# Anna Smith: Hello. Or ANNA [WHISPERS]: Hello. Or [Anna Smith]: Hello.
 _SPEAKER = re.compile(
-    r"(?=.{1,40}:)(?P<name>[^\W\da-z_][\w.'’-]*+(?: (?:[a-z]{2,3} )?+(?:[^\W\da-z_][\w.'’-]*+|\d++)){0,3}+)"
+    r"(?=.{1,40}:)(?P<name>(?P<is_in_brackets>\[)?[^\W\da-z_][\w.'’-]*+"
+    r"(?:,? (?:[a-z]{2,3} )?+(?:[^\W\da-z_][\w.'’-]*+|\d++)){0,3}+(?(is_in_brackets)\]))"
     r"(?::(?=\s|\Z)\s*+|\s(?P<manner>(?=[\[(][^\[\]()]{1,30}[\])]:(?:\s|\Z))))"
 )
 VOICE = re.compile(r"<v(?:[\s.][^<>]*+)?>", re.IGNORECASE)  # of WebVTT

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, MimeType, Slot, Spliced, has_words
@@ -84,10 +84,10 @@ def _is_text(raw: str) -> bool:
     )
 
 
-def language_edits(html: str, found: Sequence[Token], target: str) -> Iterator[Edit]:
+def language_edits(html: str, found: Iterable[Token], target: str) -> Iterator[Edit]:
     """Yield the changes that make `target` the language that a page names for itself."""
-    page = next((token for token in found if token.kind is TokenKind.START and token.name == "html"), None)
-    if page is None or not target:
+    starts = (token for token in found if token.kind is TokenKind.START and token.name == "html")
+    if not target or (page := next(starts, None)) is None:
         return
     names: set[str] = set()
     for name, start, end in attribute_values(html[page.start : page.end]):
@@ -105,7 +105,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     source, encode = decoded(data)
     if not options.attributes:
         return Spliced(source, slots(source, Lines(source)), encode)
-    edits = language_edits(source, list(tokens(source)), options.target)
+    edits = language_edits(source, tokens(source), options.target)
     return Spliced(source, slots(source, Lines(source), has_attributes=True), encode, edits=edits)
 
 

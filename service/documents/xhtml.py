@@ -11,12 +11,10 @@ from service.documents.lines import Lines
 from service.documents.xml_source import decoded_xml
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
-from service.text.markup.lexer import RAW_TEXT
+from service.text.markup.lexer import RAW_TEXT, tokens
 
 _EMPTY_TAG = re.compile(r"""<([A-Za-z][\w:.-]*+)(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+/>""")
 _MASK = re.compile(r"<(?:img|hr) (\d+) *>")
-_ROOT = re.compile(r"""<html(?=\s)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""")
-_LANGUAGE = re.compile(r"""(?<=\s)((?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -31,11 +29,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 def page(source: str, name: str, target: str, *, has_attributes: bool = False) -> tuple[list[Slot], list[Edit]]:
     """Return the texts of a page, which is the part `name` of a document, and what makes `target` its language."""
     masked, tags = _masked(source)
-    edits: list[Edit] = []
-    if target and (root := _ROOT.search(source)):
-        for match in _LANGUAGE.finditer(root[0]):
-            start, end = root.start() + match.start(), root.start() + match.end()
-            edits.append(Edit(start, end, f'{match[1]}"{target}"'))
+    edits = [edit for edit in html.language_edits(source, tokens(source), target) if edit.start < edit.end]
     slots = [_of_page(slot, tags) for slot in html.slots(masked, Lines(masked, name), has_attributes=has_attributes)]
     return slots, edits
 

@@ -40,15 +40,25 @@ _FIRM = rf"(?P<name>{_CAPITALIZED}) & (?:(?P=name)|Sons|Co|Company|Cie|Partners|
 
 # Calls: "open(path, 'r')" is one, "file(s)" and "Rome(Italy)" are words. A space in one is beside a sign.
 _STRING = "(?:\"[^\"\n\r]{0,100}+\"|'[^'\n\r]{0,100}+'|“[^”\n\r]{0,100}+”|‘[^’\n\r]{0,100}+’)"
-_ARGUMENT = rf"(?:{_STRING}|[^\s()\"'“‘]|(?<=[,;:=+*/<>|&-])[ ]|[ ](?=[=+*/<>|&-]))"
+_ARGUMENT = rf"(?:{_STRING}|[^\s()\"'“‘]|(?<=[,;:=+*/<>|&-])[ ]|[ ](?=[!=+*/<>|&-]))"
 _ARGUMENTS = rf"\((?:{_ARGUMENT}|\({_ARGUMENT}{{0,60}}+\)){{0,100}}+\)"
 _NAME = r"[A-Za-z_][\w]{0,60}+(?:\.[A-Za-z_][\w]{0,60}+){0,8}+"
-# What of code the parentheses behind a word must have: none, strings or signs, variables, another call, numbers.
+# What of code the parentheses behind a word must have: none, strings or signs, variables, another call, numbers, which
+# pages of manuals have, too: apt-get(8). One word is enough only behind what is no word itself.
 _OF_CODE = r"(?=\((?:\)|[^()\n\r]{0,100}[\"'“‘=_{\[]|[a-z](?:, ?[a-z]){1,5}\)|[xyz]\)|[\w.]{1,60}\())"
-_WITH_NUMBER = r"(?:[a-z][\w]{0,60}+|[A-Z][A-Z0-9.]{0,30}+)(?=\([^()\n\r]{0,100}\d)"
+_WITH_NUMBER = r"(?:[a-z][\w]{0,60}+(?:[.-][\w]{1,60}+){0,3}+|[A-Z][A-Z0-9.]{0,30}+)(?=\([^()\n\r]{0,100}\d)"
+_FUNCTION = r"(?:len|str|int|dict|enumerate|isinstance|sizeof|typeof|printf|strlen|malloc|sqrt|sin|cos|tan|exp)"
 _CALL = (
-    rf"(?=[\w.]{{1,100}}[(\[])(?:(?:{_NAME}{_OF_CODE}|{_WITH_NUMBER}){_ARGUMENTS}(?:\.[\w]{{1,60}}+(?:{_ARGUMENTS})?){{0,8}}"
+    rf"(?=[\w.-]{{1,100}}[(\[])(?:(?:{_NAME}{_OF_CODE}|{_WITH_NUMBER}|{_FUNCTION}(?=\([\w.]{{4,60}}\)))"
+    rf"{_ARGUMENTS}(?:\.[\w]{{1,60}}+(?:{_ARGUMENTS})?){{0,8}}"
     rf"|{_NAME}(?:\[(?:0|-1|{_STRING})\]){{1,4}})"  # args[0]; others may be notes
+)
+# Operators that sentences do not have, with what they compare; numbers behind "<=" are written as others are.
+_OPERATOR = r"(?:[!=]==?|&&|\|\||[+*/-]=)"
+_OPERAND = rf"[\w]{{1,60}}+(?:\.[\w]{{1,60}}+){{0,8}}+(?:{_ARGUMENTS})?"
+_COMPARISON = (
+    rf"(?:if|while|for|switch)[ ]?(?=\([^()\n\r]{{0,100}}(?:{_OPERATOR}|[<>]=|;)){_ARGUMENTS}"
+    rf"|{_OPERAND}(?:[ ]?{_OPERATOR}[ ]?!?{_OPERAND}){{1,4}}|[<>]=[ ]?(?=[A-Za-z_]){_OPERAND}"
 )
 
 # Keys that are held together: what holds, how, and with what.
@@ -88,6 +98,7 @@ _KINDS = (
     r"\d[\d.,]{0,20}(?:[ ]?[x×·*][ ]?10)?(?:\^[+-]?\d{1,4}|[⁺⁻]?[²³¹⁰⁴-⁹]{1,4})",  # 10^6
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
     r"(?=[A-Za-z()]{1,12}[₀-₉])[A-Z](?:[A-Za-z()]|[₀-₉]){1,40}|[A-Za-z]{1,2}[⁺⁻]?[²³⁴-⁹]{1,3}",  # H₂O, mc²
+    _COMPARISON,  # if (a == b), x >= 5, >= end
     _CALL,  # print("x"), os.path.join(a, b).x
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
@@ -99,7 +110,8 @@ _KINDS = (
     rf"(?:{_ARGUMENTS})?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
     rf"[A-Za-z_][\w]{{0,60}}(?:::[A-Za-z_][\w]{{0,60}}){{1,8}}(?:{_ARGUMENTS})?",  # std::vector
-    rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:{_ARGUMENTS})?",  # os.path, example.com
+    # os.path, example.com, java.util.List
+    rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:\.[A-Z][\w]{{1,60}}){{0,3}}(?:{_ARGUMENTS})?",
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     # getElementById; iPhone may be inflected
     rf"[a-z]{{2,30}}[A-Z][A-Za-z0-9]{{0,60}}(?:\.[\w]{{1,60}}){{0,8}}(?:{_ARGUMENTS})?",
@@ -126,12 +138,11 @@ _IDENTIFIER = re.compile(
 )
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=+&⌘⌥⇧⌃]")
-_OPTION = re.compile(rf"--|[ (\[|]-[A-Za-z]|-(?i:[a-z]|{KEYS})(?![A-Za-z])")
-_CALLED = re.compile(r"\w\(|\w\[[\"']|\(\w{1,6}\)\(")
-_DIGIT = re.compile(rf"[\d{_CIRCLED}]")
-_DOT = re.compile(r"\.[^\W\d_]")
-_HUMP = re.compile(r"[a-z][A-Z]")
+_SURE = rf"\d²³⁴-⁹₀-₉_/\\@#=+&|⌘⌥⇧⌃{_CIRCLED}"
+_HINT = re.compile(
+    rf"[{_SURE}A-Z:*.(\[-](?:(?<=[{_SURE}])|(?<=[a-z][A-Z])|(?<=:)(?::|latest)|(?<=\*)\.|(?<=\.)[^\W\d_]"
+    rf"|(?<=[\w)]\()|(?<=\w\[)[\"']|(?<=--)|(?<=[ (\[]-)[A-Za-z]|(?<=-)(?i:[a-z]|{KEYS})(?![A-Za-z]))"
+)
 
 # Of amounts: numbers with a unit's symbol, a currency or half of the day. Models garble them: "5 kg" becomes "5 g",
 # "USD 20" becomes "20 EUR", "3:30 pm" becomes "3.30". Symbols of units (SI, ISO 80000) and codes of currencies
@@ -175,17 +186,7 @@ _ANY_HALF = re.compile(r"[AaPp](?=\.?[ ]?[Mm])")
 
 def may_have_exact(text: str) -> bool:
     """Return whether a text may have digits or an identifier: a quick check."""
-    return (
-        _SIGN.search(text) is not None
-        or "::" in text
-        or (("(" in text or "[" in text) and _CALLED.search(text) is not None)
-        or "*." in text
-        or ":latest" in text
-        or ("-" in text and _OPTION.search(text) is not None)
-        or (not text.isascii() and _DIGIT.search(text) is not None)
-        or ("." in text[:-1] and _DOT.search(text) is not None)
-        or (not text[1:].islower() and _HUMP.search(text) is not None)
-    )
+    return _HINT.search(text) is not None
 
 
 def find_identifiers(text: str) -> list[Span]:

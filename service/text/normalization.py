@@ -27,6 +27,8 @@ _VARIANT = re.compile(
 # A line that ends within a word; but the hyphen of "pre- and post-war" is none of a cut.
 _CUT = re.compile(r"[-\u2010¬\xad](?<=\w[-\u2010¬\xad])(?:\r\n|[\n\r])[ \t]*(?=[^\W\d_])")
 _LINKING = re.compile(r"(?:and|or|nor|to|und|oder|bis|bzw|sowie|et|ou|e|y|o|i|en|of|och|и|или)\b")
+# A first word that English writes with a hyphen, before a word, no ending: "well-known", not "wellness".
+_COMPOUND = re.compile(r"(?:half|self|well)[-\u2010]\s{1,40}(?!hood|less|ness)[a-z]{4}")
 _WORD = re.compile(r"\w{1,40}")
 _WORD_AT_END = re.compile(r"\w{1,40}\Z")
 _HYPHENATED = re.compile(r"(\w{1,40})[-\u2010](?=(\w{1,40}))")
@@ -48,7 +50,8 @@ class Visible(NamedTuple):
 def line_cuts(text: str) -> list[Span]:
     """Return what is within the words that lines were cut in: a hyphen and a line end.
 
-    The hyphen of a word that the text has elsewhere with it stays, and that before a capital or a number.
+    The hyphen of a word that the text has elsewhere with it stays, as that of "well-known" does, and that before a
+    capital or a number.
     """
     cuts = list(paced(_CUT.finditer(text)))
     hyphenated = {(first.lower(), last.lower()) for first, last in _HYPHENATED.findall(text)} if cuts else set()
@@ -58,7 +61,8 @@ def line_cuts(text: str) -> list[Span]:
         last = _WORD.match(text, end)
         if first and last and not _LINKING.match(text, end):
             is_one_word = first[0][-1].islower() and last[0][0].islower()
-            keeps_hyphen = not is_one_word or (first[0].lower(), last[0].lower()) in hyphenated
+            keeps_hyphen = not is_one_word or _COMPOUND.match(text, first.start()) is not None
+            keeps_hyphen |= (first[0].lower(), last[0].lower()) in hyphenated
             spans.append(Span(start + keeps_hyphen, end))
     return spans
 

@@ -34,6 +34,8 @@ _BULLET = re.compile(
 # The others must be cut, and searched for placeholders, which takes several times as long.
 _SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
 _DIVIDED = re.compile(r"([ _-])[ ]?\1")  # though it may have a separator or a constant's name
+# What is one with nothing exact, either, at first sight: words with one capital, and single spaces or commas between.
+_WORDS = re.compile(r"(?:[A-Za-zÀ-ÖØ-öø-ɏ][a-zß-öø-ɏ]*+(?:[ '’]|,[ ]))*+[A-Za-zÀ-ÖØ-öø-ɏ][a-zß-öø-ɏ]*+[.!?]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class Piece:
 
     text: str
     is_segment: bool
+
+
+def is_only_words(text: str) -> bool:
+    """Return whether a text is surely a simple sentence without digits and names of machines; most sentences are."""
+    return _WORDS.fullmatch(text) is not None
 
 
 def is_simple_sentence(text: str) -> bool:

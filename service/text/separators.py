@@ -5,7 +5,6 @@ bounded or possessive, so that any text takes linear time.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from service.domain.checkpoint import paced
@@ -27,8 +26,8 @@ _HINT = re.compile(
 _SEPARATOR = re.compile(
     rf"""
     (?<![\t{LINE_ENDS}])\t+  # but not those that indent a line
-    | (?<!\s)([ {_WIDE}])\1[ {_WIDE}]*+(?!\s)
-    | (?P<run>([{_RULING}])(?:\3{{2,}}+|(?:[ ]\3){{2,}}+))
+    | (?<!\s)(?P<gap>([ {_WIDE}])\2[ {_WIDE}]*+)(?!\s)
+    | (?P<run>([{_RULING}])(?:\4{{2,}}+|(?:[ ]\4){{2,}}+))
     | (?P<arrow>[{_ARROWS}])
     | (?:(?<![^{LINE_ENDS}])|(?<=[:>][ ]))(?:{_PREFIX}){{1,9}}(?:\[[^\s\[\]]{{1,60}}\][ ]){{0,3}}+  # with a list's name
     | (?<![^{LINE_ENDS}])[A-ZÀ-Þ][A-ZÀ-Þ0-9.' -]{{0,40}}[ ](?=\[{_IN_BRACKETS}{{1,60}}\]:)  # a speaker's name
@@ -38,17 +37,19 @@ _SEPARATOR = re.compile(
     re.VERBOSE,
 )
 _NUMBER = re.compile(r"\s{0,9}[$€£]?\d")
-_ARROW = re.compile(f"[{_ARROWS}]")
+_ANY_ARROW, _NO_ARROW = re.compile(f"[{_ARROWS}]"), re.compile(r"(?!)")
+_ARROW_APART = re.compile(rf"(?<!\S)[{_ARROWS}](?!\S)")
 _SENTENCE_END = re.compile("[.!?]")
+_REACH = 200  # characters of a line on each side of a gap that are looked at
 
 
 def separators(text: str, language_code: str) -> Iterator[Span]:
     """Yield what divides a text's lines, from left to right."""
     if "  " in text or _HINT.search(text):
-        yield from _separators(text, 0, len(text), _Arrows(text, language_code))
+        yield from _separators(text, 0, len(text), _arrows(text, language_code))
 
 
-def _separators(text: str, start: int, end: int, arrows: "_Arrows") -> Iterator[Span]:
+def _separators(text: str, start: int, end: int, arrows: re.Pattern[str]) -> Iterator[Span]:
     for found in paced(_SEPARATOR.finditer(text, start, end)):
         match found.lastgroup:
             case "words":
@@ -58,7 +59,9 @@ def _separators(text: str, start: int, end: int, arrows: "_Arrows") -> Iterator[
                     yield Span(found.end("words"), found.end())
             case "run" if _is_written(text, found):
                 pass
-            case "arrow" if not arrows.has(found):
+            case "arrow" if not arrows.match(text, found.start()):
+                pass
+            case "gap" if _is_slip(text, found):
                 pass
             case _:
                 yield Span(*found.span())
@@ -77,16 +80,21 @@ def _is_written(text: str, run: re.Match[str]) -> bool:
     return before[-1:].isalnum() and (sign == "+" or (len(run[0]) == 3 and after.isalnum()))
 
 
-class _Arrows:
-    """Tells arrows from quotation marks: `« Back`, `Home » News`; in French only where the marks are no pairs."""
+def _is_slip(text: str, gap: re.Match[str]) -> bool:
+    """Return whether a gap is a space too many within a sentence: two spaces, the only ones in a line of words."""
+    start, end = gap.span()
+    before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
+    if gap[0] != "  " or not (before[-1:].isalpha() or before.endswith(",")) or not after[:1].isalpha():
+        return False
+    before, after = before.splitlines()[-1], after.splitlines()[0].rstrip()
+    is_sentence = after[0].islower() or _SENTENCE_END.search(after) is not None
+    return is_sentence and "  " not in before.lstrip() and "  " not in after
 
-    def __init__(self, text: str, language_code: str) -> None:
-        signs = Counter() if text.isascii() else Counter(_ARROW.findall(text))
-        is_paired = signs["«"] == signs["»"] and signs["‹"] == signs["›"]
-        self._text = text
-        self._may_be_quotation = is_paired and language_code[:2] == "fr"
-        self._is_label = signs.total() == 1 and not _SENTENCE_END.search(text)
 
-    def has(self, found: re.Match[str]) -> bool:
-        around = self._text[max(0, found.start() - 1) : found.start()] + self._text[found.end() : found.end() + 1]
-        return self._is_label or (not around.strip() and not self._may_be_quotation)
+def _arrows(text: str, language_code: str) -> re.Pattern[str]:
+    """Return what is an arrow and no quotation mark: `« Back`, `Home » News`; in French only without pairs of these."""
+    left, right, single_left, single_right = (0, 0, 0, 0) if text.isascii() else map(text.count, _ARROWS)
+    if left + right + single_left + single_right == 1 and not _SENTENCE_END.search(text):
+        return _ANY_ARROW
+    is_paired = left == right and single_left == single_right
+    return _NO_ARROW if is_paired and language_code[:2] == "fr" else _ARROW_APART

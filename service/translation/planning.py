@@ -28,7 +28,7 @@ from service.text.protected import (
     with_unknown,
 )
 from service.text.protection import ProtectedText, protect
-from service.text.sentences import AS_SPACES, is_simple_sentence, line_ends, pieces
+from service.text.sentences import AS_SPACES, is_only_words, is_simple_sentence, line_ends, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
@@ -150,17 +150,20 @@ class Planner:
         """Return the only segment of a simple sentence; `None` if a text must be cut, or searched for what to keep."""
         request = self._request
         is_general = self._terms or request.target_prefixes or request.placeholders
-        if len(text) > self._max_read_characters or is_general or not is_simple_sentence(text):
+        if len(text) > self._max_read_characters or is_general:
             return None
-        if (languages := self._languages_of(text)) is not None and find_exact(text, languages):
-            return None
+        if not (has_only_words := is_only_words(text)):
+            if not is_simple_sentence(text):
+                return None
+            if (languages := self._languages_of(text)) is not None and find_exact(text, languages):
+                return None
         ids = self._tokenizer.encode(text)
         if self._unknown.are_in(text, ids):
             return None
         source_ids = self._manifest.tokenizer.source_ids(ids, self._pair) if ids else ()
         if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
-        has_numbers, is_aligned = self._has_numbers(text), request.return_alignments
+        has_numbers, is_aligned = not has_only_words and self._has_numbers(text), request.return_alignments
         return PlannedSegment(0, text, text, source_ids, has_numbers=has_numbers, is_aligned=is_aligned)
 
     def _block(self, block: Block, index: int) -> PlannedPassage:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from service.domain.checkpoint import paced
@@ -12,7 +12,7 @@ from service.text.markup.raised import glued
 from service.text.markup.signs import with_signs
 from service.text.markup.within_words import group_within_words
 from service.text.normalization import line_cuts
-from service.text.spans import Span, replaced
+from service.text.spans import Span, masked, replaced
 
 _SPACE = "\t\n\f\r "
 _SPACES = re.compile(f"[{_SPACE}]+")
@@ -52,7 +52,7 @@ def _read_block(html: str, run: Sequence[Part]) -> Iterator[Block]:
     _trim(root, text)
     kept = _take_kept(root, text)
     protected = tuple(Span(node.start, node.end) for node in kept)
-    if _covers(protected, text):
+    if protected and masked(text, protected, " ").isspace():  # there is nothing else
         return
     group_within_words(root, text, protected)
     count_needs(root, text)
@@ -157,14 +157,15 @@ class _Reading:
 
 
 def _with_joints(html: str, run: Iterable[Part]) -> list[Part]:
-    """Join what is kept with only a plus or a hyphen between, as of keys: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
+    """Join what is kept with nothing but a plus or a hyphen between: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
     joined: list[Part] = []
     for part in paced(run):
         joined.append(part)
-        if [each.role for each in joined[-3:]] == [Role.KEPT, Role.TEXT, Role.KEPT]:
-            first, joint, last = joined[-3:]
-            if _JOINT.fullmatch(html, joint.start, joint.end):
-                joined[-3:] = [first._replace(end=last.end)]
+        roles = [each.role for each in joined[-3:]]
+        if roles[-2:] == [Role.KEPT, Role.KEPT]:
+            joined[-2:] = [joined[-2]._replace(end=part.end)]
+        elif roles == [Role.KEPT, Role.TEXT, Role.KEPT] and _JOINT.fullmatch(html, joined[-2].start, joined[-2].end):
+            joined[-3:] = [joined[-3]._replace(end=part.end)]
     return joined
 
 
@@ -177,9 +178,9 @@ def _framed(html: str, run: Sequence[Part]) -> list[Part]:
     while first <= last:
         if run[first].role is Role.OPEN and ends.get(first) == last:  # around all of it
             first, last = first + 1, last - 1
-        elif num_texts[end := _unit_end(run, first, ends) + 1] == num_texts[first]:
+        elif num_texts[end := max(first, ends.get(first, first)) + 1] == num_texts[first]:
             first = end
-        elif num_texts[last + 1] == num_texts[start := _unit_start(run, last, ends)]:
+        elif num_texts[last + 1] == num_texts[start := min(last, ends.get(last, last))]:
             last = start - 1
         else:
             break
@@ -189,15 +190,6 @@ def _framed(html: str, run: Sequence[Part]) -> list[Part]:
     if framed and framed[0].role is Role.TEXT:
         framed[0] = framed[0]._replace(start=texts[first].start)
     return framed
-
-
-def _unit_end(run: Sequence[Part], first: int, ends: Mapping[int, int]) -> int:
-    """Return the last part of an element that starts with a part; a tag without its other one is alone."""
-    return ends.get(first, first) if run[first].role is Role.OPEN else first
-
-
-def _unit_start(run: Sequence[Part], last: int, ends: Mapping[int, int]) -> int:
-    return ends.get(last, last) if run[last].role is Role.CLOSE else last
 
 
 def _visible(html: str, part: Part) -> Span:
@@ -260,12 +252,3 @@ def _take_kept(root: Node, text: str) -> list[Node]:
         pending += reversed(node.children)
         node.children = [child for child in node.children if not child.is_kept]
     return kept
-
-
-def _covers(spans: Sequence[Span], text: str) -> bool:
-    done = 0
-    for span in spans:
-        if text[done : span.start].strip():
-            return False
-        done = span.end
-    return not text[done:].strip()

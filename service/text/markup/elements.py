@@ -14,8 +14,16 @@ MARKS = frozenset({"area", "embed", "img", "input", "wbr"})
 OPAQUE_MARKS = frozenset({"audio", "canvas", "iframe", "math", "object", "picture", "svg", "video"})
 """Elements that may stand within a sentence and whose content is left alone."""
 
-PROTECTED = frozenset({"code", "kbd", "notranslate", "samp", "var"})
+PROTECTED = frozenset({"code", "kbd", "notranslate", "samp", "tt", "var"})
 """Elements whose text is part of a sentence and must come back as it is."""
+
+PROTECTED_CLASSES = frozenset(
+    {
+        *(("span", "command"), ("span", "citerefentry")),  # DocBook's
+        *(("strong", "command"), ("strong", "program"), ("em", "manpage"), ("a", "manpage")),  # Sphinx's
+    }
+)
+"""Elements with a class that are protected, too: names of programs."""
 
 READINGS = frozenset({"rp", "rt", "rtc"})
 """Elements beside a word that give its pronunciation; they are no part of the sentence."""

@@ -6,17 +6,15 @@ As one text, an entry might take the words of another. So each is a text of its 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from service.domain.checkpoint import paced
-from service.text.markup.parts import Part, Role, element_name, partners, shown
+from service.text.markup.parts import Part, Role, Texts, element_name, partners
 from service.text.spans import Span
 
 _SEPARATORS = re.compile(r"[\s|/\\>»›→⟩▸▶·•‣∙◦▪▫●○■□★*~+,;:&<«‹←<\-–—_=]*+")
 _OPENS = re.compile(r"[(\[{¡¿«„“]\Z")
 _CONTINUATION = re.compile(r"[.,;:!?…)\]}»”’'。、，！？]")
 _SENTENCE_END = re.compile(r"[.!?:…。！？][\"'”’»)]*\Z")
-_EDGE = 32  # characters at the ends of a text that are looked at
 _PARTS_OF_WORDS = frozenset({"rb", "ruby", "sub", "sup"})
 _LABEL = re.compile(r"(?:[:：]|[©℗]\s*\d[\d\s–-]*)\s*\Z")
 _XML_INLINE = re.compile(r"x\d+")  # a tag of XML that does not split, as the caller says (`xml`)
@@ -47,7 +45,7 @@ def separated(html: str, parts: Sequence[Part]) -> list[Part]:
     if not pending:
         return result
     ends = partners(parts)
-    texts = _Texts(html, parts)
+    texts = Texts(html, parts)
     while pending:
         run = pending.pop()
         entries = _entries(html, parts, run, ends, texts)
@@ -65,27 +63,7 @@ def separated(html: str, parts: Sequence[Part]) -> list[Part]:
     return result
 
 
-class _Texts:
-    """What a reader sees of parts: their text outside of tags."""
-
-    def __init__(self, html: str, parts: Sequence[Part]) -> None:
-        each = [shown(html[part.start : part.end], part.role) for part in paced(parts)]
-        self._ends = [0, *accumulate(map(len, each))]
-        self._num_with_words = [0, *accumulate(any(map(str.isalnum, text)) for text in paced(each))]
-        self._text = "".join(each)
-
-    def of(self, first: int, end: int) -> str:
-        """Return the text of the parts from `first` to before `end`, without the middle of a long one."""
-        start, stop = self._ends[first], self._ends[end]
-        if stop - start > 2 * _EDGE:
-            return self._text[start : start + _EDGE] + self._text[stop - _EDGE : stop]
-        return self._text[start:stop]
-
-    def have_words(self, first: int, end: int) -> bool:
-        return self._num_with_words[end] > self._num_with_words[first]
-
-
-def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], texts: _Texts) -> list[_Entry]:
+def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], texts: Texts) -> list[_Entry]:
     """Return the elements with text of a run, if there is nothing but separators beside them, else nothing."""
     entries: list[_Entry] = []
     index, gap = run.start, ""

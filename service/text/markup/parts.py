@@ -4,6 +4,7 @@ import enum
 import html as html_standard
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
@@ -11,6 +12,7 @@ from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.templates import TemplateKind
 
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
+_EDGE = 40  # characters at the ends of a text that are looked at
 _NAME = re.compile(r"<([^\t\n\f\r />]+)")
 
 
@@ -47,6 +49,26 @@ def partners(parts: Sequence[Part]) -> dict[int, int]:
             start = path.pop()
             found[start], found[index] = index, start
     return found
+
+
+class Texts:
+    """What a reader sees of parts: their text outside of tags."""
+
+    def __init__(self, html: str, parts: Sequence[Part]) -> None:
+        each = [shown(html[part.start : part.end], part.role) for part in paced(parts)]
+        self._ends = [0, *accumulate(map(len, each))]
+        self._num_with_words = [0, *accumulate(any(map(str.isalnum, text)) for text in paced(each))]
+        self._text = "".join(each)
+
+    def of(self, first: int, end: int) -> str:
+        """Return the text of the parts from `first` to before `end`, without the middle of a long one."""
+        start, stop = self._ends[first], self._ends[end]
+        if stop - start > 2 * _EDGE:
+            return self._text[start : start + _EDGE] + self._text[stop - _EDGE : stop]
+        return self._text[start:stop]
+
+    def have_words(self, first: int, end: int) -> bool:
+        return self._num_with_words[end] > self._num_with_words[first]
 
 
 def element_name(html: str, part: Part) -> str:

@@ -5,7 +5,6 @@ The model would take them for words of the sentence, and translate or move them.
 behind its word, of which the model sees nothing.
 """
 
-import enum
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,9 +15,11 @@ from service.text.words import UNSPACED
 
 _RAISED = frozenset({"sub", "sup"})
 _LONGEST = 24  # characters of such a sign, and of what it belongs to on each side
-_MOST_PARTS = 24  # of these
+_LONGEST_HTML = 2_000  # and of it with its tags,
+_MOST_PARTS = 24  # and parts of these
 _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}};){{1,{_LONGEST}}}+"
 _BEGINNING, _END = re.compile(_WORD), re.compile(_WORD + r"\Z")
+_PART_OF_FORMULA = re.compile(r"[\w+\-−–@.]{1,24}")
 _DIGITS = re.compile(r"[+\-−–]?\d[\d.,\-−–]*")
 _NOTE = re.compile(r"\[\w{1,6}\]|\(\d{1,4}\)|[*†‡§¶#®™©℠]{1,4}|(?:TM|SM)")
 _JOINTS = frozenset("@.")  # of addresses, which pages hide from programs: `me<span>@</span>here<span>.</span>org`
@@ -50,17 +51,10 @@ class _Sign(NamedTuple):
         return _NOTE.fullmatch(self.text) is not None
 
 
-class _Use(enum.Enum):
-    """What a sign is for."""
-
-    MARK = enum.auto()
-    PART = enum.auto()
-
-
 class _Side(NamedTuple):
-    """A word beside a sign: its outermost part, its outer position in the HTML, and its text."""
+    """A word beside a sign: how many parts it is in, its outer position in the HTML, and its text."""
 
-    part: int
+    num_parts: int
     position: int
     text: str
 
@@ -79,23 +73,23 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
         last = ends.get(index, index)
         sign = _sign(html, parts, index, ends) if part.role is Role.OPEN and last > index else None
         if sign is not None:
-            left = _left(html, result, part.start)
-            right = _right(html, parts, last, ends)
+            left = _word_beside(html, result, part.start, is_left=True)
+            right = _word_beside(html, parts[last + 1 : last + 1 + _MOST_PARTS], parts[last].end, is_left=False)
             nearby = (shown(html[each.start : each.end], each.role) for each in reversed(result[-_MOST_PARTS:]))
-            use = _use_of(sign, left.text, right.text, next(filter(None, nearby), "")[-1:].strip())
-            if use is _Use.MARK:
-                result.append(Part(Role.MARK, part.start, parts[last].end))
+            role = _role_of(sign, left.text, right.text, next(filter(None, nearby), "")[-1:].strip())
+            if role is Role.MARK:
+                result.append(Part(role, part.start, parts[last].end))
                 index = last + 1
                 continue
-            if use is _Use.PART:
-                outer = result[left.part :][:1]
-                del result[left.part :]
+            if role is Role.KEPT:
+                outer = result[len(result) - left.num_parts :][:1]
+                del result[len(result) - left.num_parts :]
                 if outer and outer[0].start < left.position:
                     result.append(Part(Role.TEXT, outer[0].start, left.position))
-                result.append(Part(Role.KEPT, left.position, right.position))
-                index = right.part + 1
-                if right.position < parts[right.part].end:
-                    index = right.part
+                result.append(Part(role, left.position, right.position))
+                index = last + 1 + right.num_parts
+                if right.position < parts[index - 1].end:
+                    index -= 1
                     parts[index] = Part(Role.TEXT, right.position, parts[index].end)
                 continue
         result.append(part)
@@ -103,13 +97,19 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
     return result
 
 
+def short_text(html: str, parts: Sequence[Part]) -> str:
+    """Return the text of an element's parts, if that may be a sign; nothing if it is too long."""
+    if len(parts) > _MOST_PARTS or parts[-1].end - parts[0].start > _LONGEST_HTML:
+        return ""
+    text = "".join(shown(html[part.start : part.end], part.role) for part in parts)
+    return text if len(text) <= _LONGEST or text.isspace() else ""
+
+
 def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> _Sign | None:
     """Return what the element that starts with a part says, if it may be a sign."""
     last = ends[start]
-    if not 1 < last - start < _MOST_PARTS or parts[last].end - parts[start].start > _MOST_PARTS * 80:
-        return None
-    text = "".join(shown(html[part.start : part.end], part.role) for part in parts[start:last])
-    if not text or len(text) > _LONGEST or any(map(str.isspace, text)):
+    text = short_text(html, parts[start:last])
+    if not text or any(map(str.isspace, text)):
         return None
     names = [element_name(html, part) for part in parts[start:last] if part.role is Role.OPEN]
     index, is_raised = start, False
@@ -120,84 +120,52 @@ def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int])
     return sign if is_raised or sign.is_number or sign.is_note or text in _JOINTS else None
 
 
-def _left(html: str, parts: Sequence[Part], position: int) -> _Side:
-    """Return the word that ends with the last of `parts`; it may have elements in it."""
-    index, text = len(parts), ""
-    while index and len(text) < _LONGEST and len(parts) - index < _MOST_PARTS:
-        part = parts[index - 1]
-        if part.role is Role.TEXT:
-            raw = html[max(part.start, part.end - 4 * _LONGEST) : part.end]
-            if not (match := _END.search(raw)):
-                break
-            index, position, text = index - 1, part.end - len(match[0]), match[0] + text
-            if position > part.start:
-                break
-            continue
-        start = index - 1
-        if part.role is Role.CLOSE:
-            depth = 1
-            while depth and start and index - start < _MOST_PARTS:
-                start -= 1
-                depth += (parts[start].role is Role.CLOSE) - (parts[start].role is Role.OPEN)
-            if depth:
-                break
-        elif part.role is not Role.KEPT:
+def _word_beside(html: str, parts: Sequence[Part], position: int, *, is_left: bool) -> _Side:
+    """Return the word at a position, which is the end of `parts` or their start; it may have elements in it."""
+    near = parts[-_MOST_PARTS:] if is_left else parts[:_MOST_PARTS]
+    ends = partners(near)
+    num_parts, text = 0, ""
+    while num_parts < len(near) and len(text) < _LONGEST:
+        index = len(near) - 1 - num_parts if is_left else num_parts
+        part, other = near[index], ends.get(index, index)
+        if part.role is Role.TEXT and is_left:
+            found = _END.search(html[max(part.start, part.end - 4 * _LONGEST) : part.end])
+        elif part.role is Role.TEXT:
+            found = _BEGINNING.match(html[part.start : min(part.end, part.start + 4 * _LONGEST)])
+        elif part.role is Role.KEPT or other != index:
+            first, last = sorted((index, other))
+            part = Part(Role.KEPT, near[first].start, near[last].end)
+            found = _PART_OF_FORMULA.fullmatch(short_text(html, near[first : last + 1]))
+        else:
             break
-        inner = _joined(html, parts[start:index])
-        if not inner:
+        if not found:
             break
-        index, position, text = start, parts[start].start, inner + text
-    return _Side(index, position, text)
-
-
-def _right(html: str, parts: Sequence[Part], last: int, ends: Mapping[int, int]) -> _Side:
-    """Return the word that begins after the part `last`; it may have elements in it."""
-    index, text, position = last, "", parts[last].end
-    while index + 1 < len(parts) and len(text) < _LONGEST and index - last < _MOST_PARTS:
-        part = parts[index + 1]
-        if part.role is Role.TEXT:
-            match = _BEGINNING.match(html[part.start : min(part.end, part.start + 4 * _LONGEST)])
-            if not match:
-                break
-            index, position, text = index + 1, part.start + match.end(), text + match[0]
-            if position < part.end:
-                break
-            continue
-        end = ends.get(index + 1, -1) if part.role is Role.OPEN else index + 1
-        if part.role not in (Role.OPEN, Role.KEPT) or not index < end < index + _MOST_PARTS:
+        num_parts += abs(other - index) + 1
+        text = found[0] + text if is_left else text + found[0]
+        length = len(found[0]) if part.role is Role.TEXT else part.end - part.start
+        position = part.end - length if is_left else part.start + length
+        if length < part.end - part.start:
             break
-        inner = _joined(html, parts[index + 1 : end + 1])
-        if not inner:
-            break
-        index, position, text = end, parts[end].end, text + inner
-    return _Side(index, position, text)
+    return _Side(num_parts, position, text)
 
 
-def _joined(html: str, parts: Sequence[Part]) -> str:
-    """Return the text of an element if it is part of a formula, else nothing."""
-    if parts[-1].end - parts[0].start > _MOST_PARTS * 80:
-        return ""
-    text = "".join(shown(html[part.start : part.end], part.role) for part in parts)
-    return text if len(text) <= _LONGEST and re.fullmatch(r"[\w+\-−–@.]+", text) else ""
-
-
-def _use_of(sign: _Sign, left: str, right: str, before: str) -> _Use | None:
-    """Return whether a sign is a mark, or a part of the words that touch it, or neither (`None`).
+def _role_of(sign: _Sign, left: str, right: str, before: str) -> Role | None:
+    """Return whether a sign is a mark, or kept with the words that touch it, or neither (`None`).
 
     `before` is the character before it, if that is no white space.
     """
     if sign.is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
-        return _Use.MARK if before or sign.is_raised else None
+        return Role.MARK if before or sign.is_raised else None
     if sign.text in _JOINTS:
-        return _Use.PART if left and right and (sign.text == "@" or "@" in left) else None
+        return Role.KEPT if left and right and (sign.text == "@" or "@" in left) else None
     if not left and not right:
         is_short = len(sign.text) <= 2 or not any(map(str.isalpha, sign.text))
-        return _Use.MARK if sign.is_raised and is_short else None
+        return Role.MARK if sign.is_raised and is_short else None
     if all(_is_word(text) for text in (left, right) if text):
         if _CHARGE.fullmatch(sign.text) and len(left) <= 3:
-            return _Use.PART
-        return None if left and right and not sign.is_number else _Use.MARK
-    return _Use.PART
+            return Role.KEPT
+        return None if left and right and not sign.is_number else Role.MARK
+    return Role.KEPT
 
 
 def _is_word(text: str) -> bool:

@@ -5,18 +5,16 @@ EPUB's note. So each stays as it is, with its tags. At a word, or where a text b
 the model sees nothing; between words it is kept, as code is. Bars and bullets between texts separate them.
 """
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from service.domain.checkpoint import checkpoint, paced
-from service.text.markup.parts import Part, Role, partners, shown
+from service.domain.checkpoint import checkpoint
+from service.text.markup.parts import Part, Role, Texts, partners
+from service.text.markup.raised import short_text
 from service.text.words import is_mark
 
-_LONGEST = 24  # characters of a sign with white space in its element,
-_LONGEST_HTML = 2_000  # and of it with its tags,
-_MOST_PARTS = 24  # and parts of these
-_NEARBY = 8  # parts whose text may touch it,
-_EDGE = 40  # and characters of it: line ends and what indents a line
+_NEARBY = 8  # parts whose text may touch a sign
 _NOTHING = re.compile(r"[\s\xad\u200b\u2060\ufeff]+")  # that a reader sees
 # Sentences have these, too: text of nothing else is read with them. An ellipsis may be a link.
 _PUNCTUATION = re.compile(r"(?!\.{3})[.,;:!?¡¿'\"‘’‚“”„()\[\]{}@%‰$€£¥₹¢、。，！？；：（）「」『』।॥،؛؟۔]+")
@@ -40,18 +38,15 @@ def with_signs(html: str, run: Sequence[Part]) -> Sequence[Part]:
     """Return the parts of a text, in which each element that is a sign is one part."""
     if not any(part.role is Role.OPEN for part in run):
         return run
-    reading = _Reading(html, run)
+    ends = partners(run)
+    texts = functools.cache(lambda: Texts(html, run))
     result: list[Part] = []
     index = 0
     while index < len(run):
         checkpoint()
-        last = reading.ends.get(index, index) if run[index].role is Role.OPEN else index
-        role = reading.role(index, last) if index < last else None
-        beside = [*result[-1:], *run[last + 1 : last + 2]] if role is Role.KEPT else []
-        if len(beside) == 2 and beside[0].role is beside[1].role is Role.KEPT:  # `<kbd>A</kbd><b>+</b><kbd>B</kbd>`
-            result[-1] = Part(Role.KEPT, beside[0].start, beside[1].end)
-            last += 1
-        elif role is not None:
+        last = ends.get(index, index) if run[index].role is Role.OPEN else index
+        role = _role(html, run, index, last, texts) if index < last else None
+        if role is not None:
             result.append(Part(role, run[index].start, run[last].end))
         elif _RAISED.match(html, run[index].start):
             result += run[index : last + 1]
@@ -62,50 +57,25 @@ def with_signs(html: str, run: Sequence[Part]) -> Sequence[Part]:
     return result
 
 
-class _Reading:
-    """The parts of a text, and what a reader sees of them."""
-
-    def __init__(self, html: str, run: Sequence[Part]) -> None:
-        self._html, self._run = html, run
-        self.ends = partners(run)
-        self._texts: Sequence[str] | None = None
-        self._first = self._last = -1  # parts with a letter or digit
-
-    def role(self, start: int, last: int) -> Role | None:
-        """Return the role of the element from a part to another one, if it is a sign."""
-        first, end = self._run[start].start, self._run[last].start
-        if last - start > _MOST_PARTS or end - first > _LONGEST_HTML:
-            return None
-        text = ""
-        for part in self._run[start:last]:
-            text += shown(self._html[part.start : part.end], part.role)
-            if len(text) > _LONGEST and not text.isspace():
-                return None
-        html, sign = self._html[first:end], text.strip()
-        if _NOTHING.fullmatch(text):
-            return Role.KEPT if len(sign) < len(text) else Role.MARK
-        if not sign or not _may_be_sign(sign, html):
-            return None
-        before, after = self._around(start, last)
-        is_first, is_last = start <= self._first or self._first < 0, self._last <= last
-        if _is_numbering(sign, html) and (is_first or _SENTENCE_END.search(before)):
-            return Role.MARK if is_first else Role.KEPT
-        is_note = _is_note(sign, html, before)
-        if not is_note and (not _is_sign(sign) or _begins_name(sign, before, after)):
-            return None
-        if (is_first and not _OPENS.search(before)) or (is_last and after not in _CLOSES):
-            return Role.MARK
-        return _role_between(text, before, after, is_note=is_note)
-
-    def _around(self, start: int, last: int) -> tuple[str, str]:
-        """Return the last characters before an element, and the first one after it."""
-        if self._texts is None:
-            self._texts = [shown(self._html[part.start : part.end], part.role) for part in paced(self._run)]
-            words = [index for index, text in paced(enumerate(self._texts)) if any(map(str.isalnum, text))]
-            self._first, self._last = (words[0], words[-1]) if words else (-1, -1)
-        before = "".join(text[-_EDGE:] for text in self._texts[max(0, start - _NEARBY) : start])
-        after = "".join(text[:1] for text in self._texts[last + 1 : last + 1 + _NEARBY])
-        return before[-_EDGE:], after[:1]
+def _role(html: str, run: Sequence[Part], start: int, last: int, texts: Callable[[], Texts]) -> Role | None:
+    """Return the role of the element from a part to another one, if it is a sign."""
+    text = short_text(html, run[start:last])
+    sign, element = text.strip(), html[run[start].start : run[last].start]
+    if _NOTHING.fullmatch(text):
+        return Role.KEPT if len(sign) < len(text) else Role.MARK
+    if not sign or not _may_be_sign(sign, element):
+        return None
+    before = texts().of(max(0, start - _NEARBY), start)
+    after = texts().of(last + 1, min(last + 1 + _NEARBY, len(run)))[:1]
+    is_first, is_last = not texts().have_words(0, start), not texts().have_words(last + 1, len(run))
+    if _is_numbering(sign, element) and (is_first or _SENTENCE_END.search(before)):
+        return Role.MARK if is_first else Role.KEPT
+    is_note = _is_note(sign, element, before)
+    if not is_note and (not _is_sign(sign) or _begins_name(sign, before, after)):
+        return None
+    if (is_first and not _OPENS.search(before)) or (is_last and after not in _CLOSES):
+        return Role.MARK
+    return _role_between(text, before, after, is_note=is_note)
 
 
 def _role_between(text: str, before: str, after: str, *, is_note: bool) -> Role:

@@ -5,13 +5,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
-from service.text.markup.elements import BLOCKS, OPAQUE_BLOCKS, OPAQUE_MARKS, PROTECTED, READINGS, UNNESTABLE, VOID
+from service.text.markup.elements import (
+    BLOCKS,
+    OPAQUE_BLOCKS,
+    OPAQUE_MARKS,
+    PROTECTED,
+    PROTECTED_CLASSES,
+    READINGS,
+    UNNESTABLE,
+    VOID,
+)
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
 from service.text.markup.neighbours import separated
 from service.text.markup.parts import Part, Role
 from service.text.markup.templates import TemplateKind, has_tag
 
 _EMPTY_LINE = re.compile(r"\r?\n(?:[ \t]*+\r?\n)++|\r?\n(?=[ \t]*+(?:[-*+•]|\d{1,3}[.)])[ \t])")
+_MAY_BE_UNTRANSLATED = re.compile(
+    "|".join(["translate", *sorted({name for _, name in PROTECTED_CLASSES})]), re.IGNORECASE
+)
 _TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
 _ROLES_OF_TEMPLATES = {
     TemplateKind.OUTPUT.value: Role.KEPT,
@@ -282,8 +294,12 @@ def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> 
 def _is_untranslated(html: str, token: Token) -> bool:
     if token.name in PROTECTED:
         return True
-    tag = html[token.start : token.end]
-    if "translate" not in tag.lower():
+    if not _MAY_BE_UNTRANSLATED.search(html, token.start, token.end):
         return False
-    found = attributes(tag)
-    return found.get("translate", "").strip().lower() == "no" or "notranslate" in found.get("class", "").split()
+    found = attributes(html[token.start : token.end])
+    classes = found.get("class", "").split()
+    return (
+        found.get("translate", "").strip().lower() == "no"
+        or "notranslate" in classes
+        or any((token.name, each) in PROTECTED_CLASSES for each in classes)
+    )

@@ -15,6 +15,7 @@ from service.text.markup.word_links import words
 from service.text.spans import Span
 from service.text.words import is_mark, is_word_boundary
 
+_IN_NAME = re.compile(r"(?<=\w)(?:\(|\.(?=\w))|(?<=\w\.)(?=\w)")
 _SEPARATOR = re.compile(r"([\W_]+)")
 
 
@@ -26,13 +27,13 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     nodes = [root]
     for node in nodes:
         nodes += node.children
-    if all(is_word_boundary(text, node.start) and is_word_boundary(text, node.end) for node in nodes):
+    if all(_is_boundary(text, node.start) and _is_boundary(text, node.end) for node in nodes):
         return
     found = [Span(word.start, word.end) for word in words(text, kept)]
     starts = [word.start for word in found]
 
     def word_at(position: int) -> Span | None:
-        if is_word_boundary(text, position):
+        if _is_boundary(text, position):
             return None
         index = bisect_right(starts, position) - 1
         return found[index] if index >= 0 and found[index].start < position < found[index].end else None
@@ -42,6 +43,11 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
         parent = pending.pop()
         parent.children = _grouped(parent, text, word_at)
         pending += [child for child in parent.children if not child.is_group]
+
+
+def _is_boundary(text: str, position: int) -> bool:
+    """Return whether a position is not within a word, nor in a name with a sign: `apt|(8)`, `x-1.0|.tar.gz`."""
+    return is_word_boundary(text, position) and not _IN_NAME.match(text, position)
 
 
 def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> list[Node]:

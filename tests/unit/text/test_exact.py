@@ -70,6 +70,9 @@ FOUND = [
         "See 4.2(a)(iii), 6(1)(f)-(h), 10b-5(c), II(3) and (b)(ii).",
         ["4.2(a)(iii)", "6(1)(f)-(h)", "10b-5(c)", "II(3)", "(b)(ii)"],
     ),
+    ("Use len(items), if (a == b), x != y and >= maxLength", ["len(items)", "if (a == b)", "x != y", ">= maxLength"]),
+    ("for (i = 0; i < n; i++), a && b || !c, x += 1", ["for (i = 0; i < n; i++)", "a && b || !c", "x += 1"]),
+    ("See apt-get(8), sources.list(5) or java.util.List.", ["apt-get(8)", "sources.list(5)", "java.util.List"]),
     ("Call 555-1234, +1 (276) 387-8516, 0171/1234567", ["555-1234", "+1 (276) 387-8516", "0171/1234567"]),
 ]
 
@@ -82,6 +85,7 @@ WORDS = [
     "at 10:30:15 or 10:30, 100 % of #1, C#, C++",
     "well-known -- as ever - words",
     "-Hello. -I am. He said -I am, -Peter. Vor- und -nachher, Note:10, x = y, Haus¹",
+    "price >= 5, == Title ==, if (and only if), print(er), sin(s)",
     "file(s), ein(e), Lehrer(in), Rome(Italy), A(n), code(IBAN), note[1], use(see this, please), key(it's), 10(ten)",
     "Save & Close, x&Y, A&, Fish &amp; Chips, &A, Law & Order, Terms & Conditions",
     "a win-win, command-line, Control-flow, Shift + hard work, Option + Tax, (a) or (iii)",
@@ -163,7 +167,7 @@ def test_the_stop_of_a_time_is_its_own_where_no_sentence_ends(text: str, rest: s
 HOSTILE_IDENTIFIERS = (
     *("a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"),
     *(" -a", "a=", "a:1", "*.", "1,", "A₂", "--a=", "f('", "f(a, ", "f(", "a['", "(a)", "1(a", "Ctrl+", "Alt-", "⌘"),
-    *("📅 ", "②"),
+    *("📅 ", "②", "a==", "a == b ", "if (", "for (;", "a-", "a-b(1", ">= a", "&&"),
 )
 HOSTILE_AMOUNTS = (
     *("1", "1 ", "1,", "1 000 ", "1-", "1 x ", "-", "USD ", "$1", "1:30 ", "1 am-", "1 k", "1/1"),

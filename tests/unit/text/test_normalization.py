@@ -32,7 +32,8 @@ def test_what_nobody_sees_is_left_out(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("The coun-\ntry, the informa\u2010\r\n  tion, pa\u00ad\rper", "The country, the information, paper"),
-        ("A well-known man: well-\nknown, Well-\nknown", "A well-known man: well-known, Well-known"),
+        ("A far-off town: far-\noff, Far-\noff", "A far-off town: far-off, Far-off"),
+        ("It is well-\nknown, self-\nmade, for her well-\nness", "It is well-known, self-made, for her wellness"),
         ("Anglo-\nAmerican", "Anglo-American"),
         ("pre-\nand post-war, Vor-\nund Nachteile, yes -\nno", None),
         ("Take item-\n1. one\n- two -\n\nthree", None),

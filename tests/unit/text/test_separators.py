@@ -30,6 +30,7 @@ DIVIDED = [
     "LEO [{OVER PHONE}]: {They are here.}",
     "{Click} [{OK}] {or} [{Cancel}].",
     "[{Name:}  {Date:}]",
+    "{Name}  {Price}\n{bread}  {milk}  {tea}",
     "{See} ![{A dog}](a.png) {and} [{the guide}](https://x.y/z).",
     "Re: {The door is open}",
     "{Subject:} Re: FWD: [list-name] {The door is open}",
@@ -49,6 +50,8 @@ WHOLE = [
     "«Yes», »yes«, ‹yes›",
     "The pre: and more: here",
     "one - two – three",
+    "The door  is open at night",
+    "The  House on the hill, where we live.",
 ]
 
 
