@@ -1,7 +1,7 @@
 """Conversion of decoded hypotheses into text: symbols and terms in place, and alignments."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import paced
@@ -21,8 +21,7 @@ from service.translation.segments import PlannedSegment
 Alignment = tuple[AlignedSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Restorer:
+class Restorer(NamedTuple):
     """Restores segments for one request and language pair.
 
     Where the decoder has not recorded its attention and there is no `aligner`, ambiguous positions are guessed.

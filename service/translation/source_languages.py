@@ -1,7 +1,7 @@
 """Calls without a source language: one call is split into several, each with the texts of one language."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
@@ -28,8 +28,7 @@ class ReadText(NamedTuple):
     document: HtmlDocument | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A request for the texts of one language, and their indices in the whole request.
 
     Without `indices` it is the whole request. `documents` are the parsed texts if they are HTML and were parsed for

@@ -117,13 +117,14 @@ class Translator:
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text, or fail as a whole. Cancelling this aborts the request's sequences in the engine."""
-        parts = await self._parts(self._completed(request) if self._placeholders else request)
+        request = self._checked(request)
+        if request.source_language_code:
+            return await self._translate(Part(request))
+        parts = await self._parts(request)
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
         else:
             results = await all_of(map(self._translate, parts))
-        if request.source_language_code:
-            return results[0]
         translations = joined(request, parts, [result.translations for result in results])
         if results:
             return results[0]._replace(translations=translations)
@@ -135,7 +136,8 @@ class Translator:
 
         Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
         """
-        parts = await self._parts(self._completed(request) if self._placeholders else request)
+        request = self._checked(request)
+        parts = await self._parts(request)
         if not request.source_language_code:
             in_parts = {index for part in parts for index in part.indices}
             for index, text in enumerate(request.texts):
@@ -166,7 +168,7 @@ class Translator:
 
     async def source_of(self, request: TranslationRequest) -> str:
         """Return the language of a request's only text: its target's, or one translated into it; empty if none."""
-        parts = await self._parts(request)
+        parts = await self._parts(self._checked(request))
         return parts[0].detected_language_code if parts else ""
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
@@ -175,13 +177,16 @@ class Translator:
             return build()
         return await self._steps.run(build, num_entries)
 
-    def _completed(self, request: TranslationRequest) -> TranslationRequest:
-        return replace(request, placeholders=(*request.placeholders, *self._placeholders))
+    def _checked(self, request: TranslationRequest) -> TranslationRequest:
+        """Check a request, and return it with the server's own placeholders."""
+        self.catalogue()
+        if self._placeholders:
+            request = replace(request, placeholders=(*request.placeholders, *self._placeholders))
+        check_request(request, self.limits.max_characters)
+        return request
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
-        """Check a request and split it by source language: the one that is given, or each text's, detected."""
-        self.catalogue()
-        check_request(request, self.limits.max_characters)
+        """Split a request by source language: the one that is given, or each text's, detected."""
         if request.source_language_code:
             return [Part(request)]
         requested = request.model, request.model_version
