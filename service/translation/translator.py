@@ -269,7 +269,7 @@ class Translator:
 
         Segments with numbers go first and by themselves, so that retries overlap with the rest.
         """
-        if segments is None:
+        if segments is None and len(call.segments) > 1:
             segments = call.segments
             checked = {number: segment for number, segment in segments.items() if segment.has_numbers}
             if 0 < len(checked) < len(segments):
@@ -281,6 +281,7 @@ class Translator:
                 except BaseExceptionGroup as errors:  # the first failure cancelled the other
                     raise errors.exceptions[0] from None
                 return mended.result() | await self._steps.restore(call, others, decoded.result())
+        segments = call.segments if segments is None else segments
         decoded_all = await self._decoder.decode(call, segments)
         restored = await self._steps.restore(call, segments, decoded_all)
         return await mend(call, decoded_all, restored, self._decoder, self._steps)
