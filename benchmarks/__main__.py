@@ -10,7 +10,6 @@ RUNS = (
     ["benchmarks.serving"],
     ["benchmarks.overload"],
     ["benchmarks.inside"],
-    ["benchmarks.step_time"],
     ["benchmarks.scale"],
     ["benchmarks.limit"],
     ["benchmarks.kernel_rates"],

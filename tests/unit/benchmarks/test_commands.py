@@ -17,7 +17,6 @@ from tests.servers import REPOSITORY
 
 SENTENCES = "checkpoints/en-de/sentences.tsv"
 RUNS = (
-    "step_time --rounds 1 --threads 1",
     f"load {SENTENCES} --count 4 --callers 2",
     f"bulk --texts {SENTENCES} --rows 100 --way one --kills 0",
     f"bulk_overhead --texts {SENTENCES} --rows 100 --rounds 1 --threads 1",
