@@ -16,6 +16,7 @@ RUNS = (
     ["benchmarks.call_costs"],
     ["benchmarks.cli_file"],
     ["benchmarks.streams"],
+    ["benchmarks.int8_quality"],
     ["benchmarks.invariance", SENTENCES],
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],

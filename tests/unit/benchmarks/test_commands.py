@@ -33,8 +33,7 @@ RUNS = (
     "streams --count 4",
     f"invariance {SENTENCES} --count 4",
     f"load {SENTENCES} --face http --callers 2",
-    f"int8_quality {SENTENCES}",
-    f"parity {SENTENCES} --count 4",
+    "int8_quality",
     "real_sizes --only en-de",
 )
 
