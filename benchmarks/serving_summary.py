@@ -20,14 +20,14 @@ def summary(records: Sequence[Record]) -> str:
     rows = []
     for model in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == model]
-        for name, values in _figures(of_model):
+        for name, values in figures(of_model):
             if values:
                 low_high = f"{_shown(min(values))} to {_shown(max(values))}"
                 rows.append([f"{model}: {name}", _shown(statistics.median(values)), low_high, str(len(values))])
     return markdown(("figure", "median", "from, to", "rounds"), rows)
 
 
-def _figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]:
+def figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield name and values, one of each round; no values if it was not measured."""
     batchings = dict.fromkeys(record["batching"] for record in records if record["kind"] in ("capacity", "few callers"))
     for batching in batchings:
