@@ -6,6 +6,7 @@ Every engine runs in a separate process; in each round they run in turn, with th
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from benchmarks.models import (
 )
 from benchmarks.peers.peer import ENGINES, PeerSettings
 from benchmarks.peers.process import PeerProcess, Timing
-from benchmarks.peers.screening import Row, finalists, screen
+from benchmarks.peers.screening import COMPUTE_TYPES, LARGE_TYPES, Row, finalists, screen
 from benchmarks.report import write_records
 from benchmarks.tables import bars, of_engines
 from benchmarks.workload import BATCHES, Task, batches_by_length, held_out_texts, random_sources, spread
@@ -108,9 +109,9 @@ class _Offline:
         if "ctranslate2" in engines:
             folder = prepare_ct2(model, click.echo)
             tasks = {row: self._task(row) for row in SCREENED}
-            self._screened = kept(
-                f"{model.name}, offline", threads, click.echo, lambda: screen(folder, tasks, threads, click.echo)
-            )
+            types = LARGE_TYPES if model.is_large else COMPUTE_TYPES
+            search = partial(screen, folder, types, tasks, threads, click.echo)
+            self._screened = kept(f"{model.name}, offline", threads, click.echo, search)
 
     def measure(self, row: Row, seconds: float) -> list[dict[str, Any]]:
         """Run interleaved rounds of all engines for one row of the table."""

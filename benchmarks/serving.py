@@ -212,8 +212,8 @@ class _Serving:
         records = []
         for contender, found in zip(bounded, points, strict=True):
             point = median_of(found)
-            each_p99 = {"p99_ms_of_rounds": [each["p99_ms"] for each in found]}
-            records.append({**contender.document(self._model), "kind": kind, "load": multiple, **point, **each_p99})
+            of_rounds = {f"{name}_of_rounds": [each[name] for each in found] for name in ("p50_ms", "p99_ms")}
+            records.append({**contender.document(self._model), "kind": kind, "load": multiple, **point, **of_rounds})
             click.echo(
                 f"  {kind}: {contender.engine} {contender.batching}, {multiple:4.2f} = {point['rate']:6.1f}/s: "
                 f"p50 {point['p50_ms']:5.0f}, p99 {point['p99_ms']:5.0f} ms, good {point['goodput']:6.1f}/s, "

@@ -39,12 +39,10 @@ def figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]:
     served = _values(records, "few callers", "tokens_per_second", OURS)
     bare = _values(records, "bare engine", "tokens_per_second", None)
     yield "tokens/s of 16 callers against the bare engine", _ratios(served, bare)
-    p99 = {
-        record["batching"]: record["p99_ms_of_rounds"]
-        for record in records
-        if record["kind"] == "ablation, of continuous"
-    }
-    yield "p99 at 70 % load, continuous against static", _ratios(p99.get(OURS, ()), p99.get("static", ()))
+    ablation = {record["batching"]: record for record in records if record["kind"] == "ablation, of continuous"}
+    for name in ("p50", "p99"):
+        ours, static = (ablation.get(batching, {}).get(f"{name}_ms_of_rounds", ()) for batching in (OURS, "static"))
+        yield f"{name} at 70 % load, continuous against static", _ratios(ours, static)
     for kind, objective in (("sweep", "ten times"), ("sweep, tight", "three times")):
         ratio = goodput_ratio(records, kind)
         name = f"goodput within {objective} the unloaded latency against CTranslate2"

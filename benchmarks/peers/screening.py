@@ -1,7 +1,7 @@
 """Finds CTranslate2's fastest settings for each row of the table, by a short run of all candidates."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from benchmarks.peers.process import PeerFailed, PeerProcess
 from benchmarks.workload import Task
 
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
+LARGE_TYPES = COMPUTE_TYPES[:2]  # in float32, a large model takes minutes to say that it waits for memory
 ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {"CT2_USE_EXPERIMENTAL_PACKED_GEMM": "1"},
     {"CT2_FORCE_CPU_ISA": "AVX2"},
@@ -31,14 +32,16 @@ def thread_layouts(threads: int) -> list[dict[str, Any]]:
     return layouts if threads == 1 else [*layouts, {"inter_threads": threads, "intra_threads": 1}]
 
 
-def screen(folder: Path, tasks: Mapping[Row, Task], threads: int, say: Callable[[str], None]) -> Found:
-    """Time every compute type and thread layout; then those that were best for some row, with every switch.
+def screen(
+    folder: Path, compute_types: Sequence[str], tasks: Mapping[Row, Task], threads: int, say: Callable[[str], None]
+) -> Found:
+    """Time the compute types in every thread layout; then those that were best for some row, with every switch.
 
     Returns:
         A record for each row and each of the settings that ran.
     """
     found: Found = []
-    for compute_type in COMPUTE_TYPES:
+    for compute_type in compute_types:
         for layout in thread_layouts(threads):
             found += _timed(PeerSettings("ctranslate2", compute_type, str(folder), layout), tasks, say)
     best = {settings.label(): settings for row in tasks for settings in finalists(row, found, 1)}
