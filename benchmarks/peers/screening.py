@@ -1,7 +1,7 @@
 """Finds CTranslate2's fastest settings for each row of the table, by a short run of all candidates."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {"CT2_USE_MKL": "1"},
 )
 SCREENING_SECONDS = 0.5  # at least, for each row
+HOPELESS = 0.3  # of the best rate of a row: such as MKL's 8 bits on AMD, a hundredth
 RATE = "tokens_per_second_best"
 
 Row = tuple[str, int]  # decode, batch
@@ -43,11 +44,11 @@ def screen(
     found: Found = []
     for compute_type in compute_types:
         for layout in thread_layouts(threads):
-            found += _timed(PeerSettings("ctranslate2", compute_type, str(folder), layout), tasks, say)
+            _try(PeerSettings("ctranslate2", compute_type, str(folder), layout), tasks, found, say)
     best = {settings.label(): settings for row in tasks for settings in finalists(row, found, 1)}
     for settings in best.values():
         for environment in ENVIRONMENTS:
-            found += _timed(replace(settings, environment=environment), tasks, say)
+            _try(replace(settings, environment=environment), tasks, found, say)
     return found
 
 
@@ -63,8 +64,8 @@ def finalists(row: Row, found: Found, count: int) -> list[PeerSettings]:
     return list(chosen.values())
 
 
-def _timed(settings: PeerSettings, tasks: Mapping[Row, Task], say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Yield a record for each row; none if the settings don't run here."""
+def _try(settings: PeerSettings, tasks: Mapping[Row, Task], found: Found, say: Callable[[str], None]) -> None:
+    """Add a record for each row; none if the settings don't run here, and no further ones once they are hopeless."""
     try:
         with PeerProcess(settings) as process:
             first = next(iter(tasks.values()))
@@ -75,6 +76,10 @@ def _timed(settings: PeerSettings, tasks: Mapping[Row, Task], say: Callable[[str
                     timings.append(process.run(task))
                 rate = max(timing.num_tokens / timing.seconds for timing in timings)
                 say(f"  {settings.label()}: {decode} {batch}: {rate:.0f} tokens/s")
-                yield {"decode": decode, "batch": batch, "settings": dataclasses.asdict(settings), RATE: rate}
+                row = {"decode": decode, "batch": batch}
+                others = [each[RATE] for each in found if row.items() <= each.items()]
+                found.append({**row, "settings": dataclasses.asdict(settings), RATE: rate})
+                if rate < HOPELESS * max(others, default=0.0):
+                    return
     except PeerFailed as error:
         say(f"  {error} Left out.")
