@@ -64,12 +64,12 @@ def use_two_cores() -> None:
 
 
 def of_servers(records: Sequence[Record]) -> Iterator[Compared]:
-    """Yield capacity and few callers of each model, by the median of the rounds."""
+    """Yield capacity and few callers of each model, by the best rounds as well."""
     for model in SERVED:
-        medians = _medians(records, model)
+        rounds = _figures(records, model)
         settings = [settings_of(each) for each in records if (each["model"], each.get("batching")) == (model, PEER)]
         for name in ("capacity", "16 callers"):
-            rate, other = (medians[f"{name}, calls/s, {side}"] for side in (OURS, PEER))
+            rate, other = (max(rounds[f"{name}, calls/s, {side}"]) for side in (OURS, PEER))
             yield Compared(model, name, rate, other, settings[0])
 
 
@@ -79,8 +79,8 @@ def table(compared: Sequence[Compared], served: Sequence[Record]) -> str:
     rows = []
     for model, shape in SHAPES.items():
         ratios = {each.what: f"{each.ratio:.2f}" for each in compared if each.model == model}
-        costs = [_medians(served, model).get(f"{OUTSIDE}, {side}") for side in (OURS, PEER)]
-        shown = (MISSING if cost is None else f"{cost:.2f}" for cost in costs)
+        costs = [_figures(served, model).get(f"{OUTSIDE}, {side}") for side in (OURS, PEER)]
+        shown = (f"{statistics.median(cost):.2f}" if cost else MISSING for cost in costs)
         rows.append([f"{model} ({shape})", *(ratios.get(name, MISSING) for name in columns), " and ".join(shown)])
     return markdown(("model", *columns, OUTSIDE), rows)
 
@@ -103,9 +103,9 @@ def draw(compared: Sequence[Compared], title: str, path: Path) -> None:
     plt.close(figure)
 
 
-def _medians(records: Sequence[Record], model: str) -> dict[str, float]:
-    found = figures([record for record in records if record["model"] == model])
-    return {name: statistics.median(values) for name, values in found if values}
+def _figures(records: Sequence[Record], model: str) -> dict[str, Sequence[float]]:
+    """Return the values of all rounds by figure."""
+    return dict(figures([record for record in records if record["model"] == model]))
 
 
 if __name__ == "__main__":
