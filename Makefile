@@ -33,7 +33,7 @@ PB := service/faces/grpc/pb
 KERNELS := service/kernels/libdragoman_kernels.so
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full test-slowest test-image soak check format proto bench bench-serving bench-peers clean help
+.PHONY: serve export $(EXPORTS) test test-full test-slowest test-image soak check format proto bench bench-quick bench-serving bench-peers clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,7 +87,10 @@ proto: .venv/installed-dev ## Generate the messages of the server and of the cli
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks
 
-bench-serving: .venv/installed-dev $(FLOAT32) ## Only the serving benchmark (BENCH_ARGS="--quick")
+bench-quick: .venv/installed-dev $(KERNELS) ## Compare with CTranslate2 on this machine, in ten minutes (BENCH_ARGS="--again")
+	@$(BIN)/python -m benchmarks.quick $(BENCH_ARGS)
+
+bench-serving: .venv/installed-dev $(FLOAT32) ## Only the serving benchmark (BENCH_ARGS="--rounds 1")
 	@$(BIN)/python -m benchmarks.serving $(BENCH_ARGS)
 
 bench-peers: build/peers/libretranslate/installed ## Install LibreTranslate, in an environment of its own

@@ -47,23 +47,20 @@ class Contender:
         )
 
 
-def ct2_contender(
-    model: BenchModel, folder: Path, bundle: Path, layout: Mapping[str, Any], batch_size: int, wait_ms: float
-) -> Contender:
-    """Return CTranslate2's server on the model in `folder`, with the tokenizer of our bundle."""
+def ct2_contender(model: BenchModel, folder: Path, bundle: Path, settings: dict[str, Any]) -> Contender:
+    """Return CTranslate2's server on the model in `folder`, with the tokenizer of our bundle.
+
+    `settings` are the numbers of both kinds of threads, batch size, and how long a batch is waited for.
+    """
     flags: dict[str, Any] = {
         "model": folder,
         "tokenizer": bundle / "tokenizer.model",
         "compute-type": CT2_COMPUTE_TYPE,
-        "inter-threads": layout["inter_threads"],
-        "intra-threads": layout["intra_threads"],
-        "batch-size": batch_size,
-        "wait-ms": wait_ms,
+        **{name.replace("_", "-"): value for name, value in settings.items()},
         "max-output-tokens": model.max_output_tokens,
         "min-output-tokens": max(model.fixed_output_tokens, 1),
     }
     command = _command("benchmarks.peers.ct2_server", flags)
-    settings = {**layout, "batch_size": batch_size, "wait_ms": wait_ms}
     return Contender("ctranslate2", "static (CTranslate2)", CT2_COMPUTE_TYPE, command, settings)
 
 

@@ -21,6 +21,8 @@ from benchmarks.callers import Translate, grpc_callers, http_callers
 from benchmarks.workload import held_out_texts, length_penalty_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 
+MOST_TOKENS = 30  # of an output, as of the models in `benchmarks.models` that never end theirs
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -29,7 +31,8 @@ class Load:
 
     The generator's process is given lower priority by `niceness`, so that a server on the same CPUs goes first.
     Callers use a fraction of the CPU of gRPC's client, over as many `connections`. An address that begins with http://
-    is that of a server with LibreTranslate's API, or of our own if it ends with /v1.
+    is that of a server with LibreTranslate's API, or of our own if it ends with /v1. With `tokens_per_word`, an output
+    has at most so many tokens for each word of its text: lengths as of real texts from a model that never ends.
     """
 
     address: str
@@ -41,6 +44,7 @@ class Load:
     niceness: int = 0
     connections: int = 1
     target_language_code: str = "de"  # of texts in English
+    tokens_per_word: float = 0.0
 
 
 @dataclass(slots=True)
@@ -72,6 +76,8 @@ async def generate(load: Load) -> Outcome:
             # Without output guards, as other servers are measured.
             penalty = length_penalty_of(next(numbers))
             options = pb.DecodingOptions(length_penalty=penalty, max_repeats=0, max_length_ratio=0)
+            if load.tokens_per_word:
+                options.max_output_tokens = min(round(load.tokens_per_word * len(texts[text].split())), MOST_TOKENS)
             request = pb.TranslateRequest(
                 texts=[texts[text]],
                 source_language_code="en",

@@ -18,12 +18,6 @@ def rates(num_tokens: Sequence[int], seconds: Sequence[float]) -> dict[str, Any]
     }
 
 
-def identical_share(given: Sequence[Sequence[int]], expected: Sequence[Sequence[int]]) -> float:
-    """Return the share of outputs that equal the expected ones token for token, from 0 to 1."""
-    pairs = list(zip(given, expected, strict=True))
-    return sum(tuple(a) == tuple(b) for a, b in pairs) / len(pairs)
-
-
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that at least `share` (0 to 1) of all values do not exceed; NaN without values."""
     if not 0.0 <= share <= 1.0:

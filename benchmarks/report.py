@@ -18,6 +18,15 @@ DEFAULT_FOLDER = Path("build/bench")
 PACKAGES = ("onnxruntime", "ctranslate2", "torch", "transformers", "grpcio", "numpy")
 
 
+def cpu_name() -> str:
+    """Return the processor's name with its numbers: virtual machines call several generations by one name."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    known = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    numbers = [f"{name.removeprefix('cpu ')} {known[name]}" for name in ("cpu family", "model") if name in known]
+    return " ".join([cpu_model(), *numbers])
+
+
 def machine() -> dict[str, Any]:
     """Return the processor, the CPUs available to this process, its relevant vector extensions, and the memory."""
     path = Path("/proc/cpuinfo")
@@ -25,7 +34,7 @@ def machine() -> dict[str, Any]:
     flags = {flag for line in text.splitlines() if line.startswith("flags") for flag in line.split()}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
-        "cpu": cpu_model(),
+        "cpu": cpu_name(),
         "cpus": available_cpus(),
         "extensions": sorted(flags & {"avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8"}),
         "memory_gib": round(memory, 1),
@@ -53,7 +62,7 @@ def write_records(name: str, records: Sequence[Mapping[str, Any]], folder: Path 
     path = folder / f"{name}.json"
     circumstances = {
         "benchmark": name,
-        "cpu": cpu_model(),
+        "cpu": cpu_name(),
         "machine": machine(),
         "versions": versions(),
         "command": _command(),

@@ -1,4 +1,4 @@
-"""The cost of a sequence by number of running ones, lengths of sources and outputs, and configured slots; and memory.
+"""The cost of a sequence by number of running ones, lengths of sources and outputs, and capacity; memory by slots.
 
 One runner per bundle; the shapes alternate in every round, and the best round counts.
 """
@@ -19,7 +19,7 @@ SOURCE_LENGTHS = (8, 16, 32, 64, 128)
 OUTPUT_LENGTHS = (1, 16, 32, 64, 120)
 SLOT_COUNTS = (8, 64, 256)
 DEFAULT_BATCH, DEFAULT_SOURCE, DEFAULT_STEPS = 8, 24, 16
-CAPACITY = 128
+CAPACITY, LARGE_CAPACITY = 128, 512  # tokens of each row's cache; a step must not take longer with the larger one
 
 
 @click.command()
@@ -57,25 +57,26 @@ def _memory(bundle: Path, threads: int) -> list[dict[str, Any]]:
 
 
 def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
-    runner = load_runner(bundle, max(CONCURRENCIES), threads)
+    capacities = (CAPACITY, LARGE_CAPACITY)
+    runners = {each: RunnerSteps(bundle, max(CONCURRENCIES), each, threads) for each in capacities}
     shapes = [
-        *((batch, DEFAULT_SOURCE, DEFAULT_STEPS) for batch in CONCURRENCIES),
-        *((DEFAULT_BATCH, length, DEFAULT_STEPS) for length in SOURCE_LENGTHS),
-        *((DEFAULT_BATCH, DEFAULT_SOURCE, length) for length in OUTPUT_LENGTHS),
+        *((each, batch, DEFAULT_SOURCE, DEFAULT_STEPS) for each in capacities for batch in CONCURRENCIES),
+        *((CAPACITY, DEFAULT_BATCH, length, DEFAULT_STEPS) for length in SOURCE_LENGTHS),
+        *((CAPACITY, DEFAULT_BATCH, DEFAULT_SOURCE, length) for length in OUTPUT_LENGTHS),
     ]
     best = [(float("inf"), float("inf"))] * len(shapes)
     for _ in range(rounds + 1):  # the first one also warms up; it is never the best
-        for number, (batch, source, steps) in enumerate(shapes):
-            encode, step = runner.time(batch, source, steps)
+        for number, (capacity, *shape) in enumerate(shapes):
+            encode, step = runners[capacity].time(*shape)
             best[number] = min(best[number][0], encode), min(best[number][1], step)
     records = []
-    for (batch, source, steps), (encode, step) in zip(shapes, best, strict=True):
+    for (capacity, batch, source, steps), (encode, step) in zip(shapes, best, strict=True):
         line = (
-            f"batch {batch}, source {source}, {steps} steps: encode {encode * 1e3:.2f} ms, step {step * 1e3:.3f} ms, "
-            f"{step / batch * 1e3:.3f} ms per token"
+            f"batch {batch}, source {source}, {steps} steps, capacity {capacity}: encode {encode * 1e3:.2f} ms, "
+            f"step {step * 1e3:.3f} ms, {step / batch * 1e3:.3f} ms per token"
         )
-        shape = {"batch": batch, "source_tokens": source, "steps": steps}
-        records.append({**shape, "encode_ms": encode * 1e3, "step_ms": step * 1e3, "line": line})
+        known = {"batch": batch, "source_tokens": source, "steps": steps, "capacity": capacity}
+        records.append({**known, "encode_ms": encode * 1e3, "step_ms": step * 1e3, "line": line})
     return records
 
 

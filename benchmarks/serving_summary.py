@@ -20,14 +20,14 @@ def summary(records: Sequence[Record]) -> str:
     rows = []
     for model in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == model]
-        for name, values in _figures(of_model):
+        for name, values in figures(of_model):
             if values:
                 low_high = f"{_shown(min(values))} to {_shown(max(values))}"
                 rows.append([f"{model}: {name}", _shown(statistics.median(values)), low_high, str(len(values))])
     return markdown(("figure", "median", "from, to", "rounds"), rows)
 
 
-def _figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]:
+def figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield name and values, one of each round; no values if it was not measured."""
     batchings = dict.fromkeys(record["batching"] for record in records if record["kind"] in ("capacity", "few callers"))
     for batching in batchings:
@@ -39,12 +39,10 @@ def _figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]
     served = _values(records, "few callers", "tokens_per_second", OURS)
     bare = _values(records, "bare engine", "tokens_per_second", None)
     yield "tokens/s of 16 callers against the bare engine", _ratios(served, bare)
-    p99 = {
-        record["batching"]: record["p99_ms_of_rounds"]
-        for record in records
-        if record["kind"] == "ablation, of continuous"
-    }
-    yield "p99 at 70 % load, continuous against static", _ratios(p99.get(OURS, ()), p99.get("static", ()))
+    ablation = {record["batching"]: record for record in records if record["kind"] == "ablation, of continuous"}
+    for name in ("p50", "p99"):
+        ours, static = (ablation.get(batching, {}).get(f"{name}_ms_of_rounds", ()) for batching in (OURS, "static"))
+        yield f"{name} at 70 % load, continuous against static", _ratios(ours, static)
     for kind, objective in (("sweep", "ten times"), ("sweep, tight", "three times")):
         ratio = goodput_ratio(records, kind)
         name = f"goodput within {objective} the unloaded latency against CTranslate2"

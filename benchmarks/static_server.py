@@ -11,8 +11,8 @@ from service.cli.main import main
 
 def make_static() -> None:
     """Make the scheduler admit nothing while anything runs, and everything that waits once the batch has ended."""
-    worker: Any = importlib.import_module("service.engine.worker")
-    continuous = worker.schedule
+    turns: Any = importlib.import_module("service.engine.turns")
+    continuous = turns.schedule
     most_free = 0
 
     def schedule(candidates: Any, num_free_slots: int, *rest: Any, **more: Any) -> Any:
@@ -21,7 +21,7 @@ def make_static() -> None:
         is_empty = num_free_slots == most_free
         return continuous(candidates if is_empty else (), num_free_slots, *rest, **more)
 
-    worker.schedule = schedule
+    turns.schedule = schedule
 
 
 if __name__ == "__main__":

@@ -1,10 +1,31 @@
-"""Formats records of measurements as Markdown tables; pure, so that the document's content can be tested."""
+"""Formats records of measurements as text; pure, so that the document's content can be tested."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 Record = Mapping[str, Any]
 MISSING = "-"
+BAR = 6  # characters of CTranslate2's bar
+
+
+class Compared(NamedTuple):
+    """Our rate and CTranslate2's, tokens or calls per second, and its settings."""
+
+    model: str
+    what: str
+    ours: float
+    theirs: float
+    settings: str
+
+    @property
+    def name(self) -> str:
+        """Return the row's name."""
+        return f"{self.model}, {self.what}"
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as fast we are."""
+        return self.ours / self.theirs
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -13,85 +34,34 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def fastest(records: Iterable[Record], **wanted: Any) -> Record | None:
-    """Return the record with the highest best rate among those with the wanted fields; `None` if there is none."""
-    found = [record for record in records if all(record.get(name) == value for name, value in wanted.items())]
-    return max(found, key=lambda record: record["tokens_per_second_best"], default=None)
+def of_engines(records: Sequence[Record]) -> Iterator[Compared]:
+    """Yield each row of the offline benchmark that both engines have, by their best rounds."""
+    for model, decode, batch in dict.fromkeys((each["model"], each["decode"], each["batch"]) for each in records):
+        row = [each for each in records if (each["model"], each["decode"], each["batch"]) == (model, decode, batch)]
+        ours, theirs = (
+            max((each for each in row if each["engine"] == engine), key=_best_rate, default=None)
+            for engine in ("dragoman", "ctranslate2")
+        )
+        if ours is not None and theirs is not None:
+            yield Compared(model, f"{decode} {batch}", _best_rate(ours), _best_rate(theirs), settings_of(theirs))
 
 
-def as_served(records: Iterable[Record]) -> list[Record]:
-    """Return the records without our engine's other settings: the tables show only what `dragoman serve` runs with."""
-    return [
-        record
-        for record in records
-        if record["engine"] != "dragoman" or not record.get("settings", {}).get("allow_spinning", False)
-    ]
+def settings_of(record: Record) -> str:
+    """Return what an engine ran with."""
+    return ", ".join([record["precision"], *(f"{name} {value}" for name, value in record["settings"].items())])
 
 
-def offline_table(records: Sequence[Record]) -> str:
-    """Return best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row.
-
-    A list of CTranslate2's settings follows.
-    """
-    served = as_served(records)
-    rows, settings = [], []
-    for key in sorted({(record["model"], record["decode"], record["batch"]) for record in served}, key=_row_order):
-        wanted = dict(zip(("model", "decode", "batch"), key, strict=True))
-        ours = fastest(served, engine="dragoman", precision="int8", **wanted)
-        theirs = fastest(served, engine="ctranslate2", **wanted)
-        cells = [
-            _rate(ours),
-            _rate(fastest(served, engine="dragoman", precision="float32", **wanted)),
-            _rate(theirs),
-            _rate(fastest(served, engine="transformers", **wanted)),
-            _ratio_text(ratio_of(ours, theirs)),
-        ]
-        name = f"{key[0]}, {key[1]}, batch {key[2]}"
-        rows.append([name, *cells])
-        settings.append(f"- {name}: {_settings(theirs)}")
-    table = markdown(("row", "ours int8", "ours float32", "CTranslate2", "transformers", "ratio"), rows)
-    return "\n".join((table, "", "CTranslate2's settings:", "", *settings))
+def bars(compared: Sequence[Compared]) -> str:
+    """Return a line for each row, with its ratio as a bar."""
+    width = max((len(each.name) for each in compared), default=0)
+    lines = [f"{'tokens/s, calls/s':{width}}   ours theirs  ratio, CTranslate2 {'▒' * BAR}"]
+    for each in compared:
+        bar = "█" * round(BAR * each.ratio)
+        lines.append(
+            f"{each.name:{width}} {each.ours:6.0f} {each.theirs:6.0f}  {each.ratio:.2f} {bar}  {each.settings}"
+        )
+    return "\n".join(lines)
 
 
-def outputs_table(records: Sequence[Record]) -> str:
-    """Return the share of outputs with the same tokens as our float32, per engine and precision; lowest to highest."""
-    shares: dict[tuple[str, str, str, str], list[float]] = {}
-    for record in records:
-        if record.get("identical_to_float32") is not None:
-            key = (record["model"], record["decode"], record["engine"], record["precision"])
-            shares.setdefault(key, []).append(record["identical_to_float32"])
-    rows = [[*key, _range(values)] for key, values in sorted(shares.items())]
-    return markdown(("model", "decode", "engine", "precision", "identical to our float32"), rows)
-
-
-def ratio_of(ours: Record | None, theirs: Record | None) -> float | None:
-    """Return the ratio of ours to theirs, best round to best round; `None` if one was not measured."""
-    if ours is None or theirs is None:
-        return None
-    return float(ours["tokens_per_second_best"] / theirs["tokens_per_second_best"])
-
-
-def _row_order(key: tuple[str, str, int]) -> tuple[str, int, int]:
-    return key[0], ("greedy", "beam4").index(key[1]), key[2]
-
-
-def _rate(record: Record | None) -> str:
-    if record is None:
-        return MISSING
-    return f"{record['tokens_per_second_best']:.0f} ({record['tokens_per_second_median']:.0f})"
-
-
-def _ratio_text(ratio: float | None) -> str:
-    return MISSING if ratio is None else f"{ratio:.2f}x"
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
-
-
-def _settings(record: Record | None) -> str:
-    if record is None:
-        return MISSING
-    values = ", ".join(f"{name} {value}" for name, value in record["settings"].items())
-    return f"{record['precision']}, {values}"
+def _best_rate(record: Record) -> float:
+    return float(record["tokens_per_second_best"])

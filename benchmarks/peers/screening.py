@@ -1,15 +1,18 @@
 """Finds CTranslate2's fastest settings for each row of the table, by a short run of all candidates."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kept import Found
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.process import PeerFailed, PeerProcess
 from benchmarks.workload import Task
 
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
+LARGE_TYPES = COMPUTE_TYPES[:2]  # in float32, a large model takes minutes to say that it waits for memory
 ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {"CT2_USE_EXPERIMENTAL_PACKED_GEMM": "1"},
     {"CT2_FORCE_CPU_ISA": "AVX2"},
@@ -17,10 +20,11 @@ ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {"CT2_USE_MKL": "0"},
     {"CT2_USE_MKL": "1"},
 )
-SCREENING_RUNS = 2
+SCREENING_SECONDS = 0.5  # at least, for each row
+HOPELESS = 0.3  # of the best rate of a row: such as MKL's 8 bits on AMD, a hundredth
+RATE = "tokens_per_second_best"
 
 Row = tuple[str, int]  # decode, batch
-Rates = dict[Row, dict[int, float]]  # row -> index of the settings -> tokens per second
 
 
 def thread_layouts(threads: int) -> list[dict[str, Any]]:
@@ -30,66 +34,52 @@ def thread_layouts(threads: int) -> list[dict[str, Any]]:
 
 
 def screen(
-    folder: Path, tasks: Mapping[Row, Task], threads: int, *, with_switches: bool, say: Callable[[str], None]
-) -> tuple[list[PeerSettings], Rates]:
-    """Time every compute type and thread layout; then those that were best for some row, with every switch.
+    folder: Path, compute_types: Sequence[str], tasks: Mapping[Row, Task], threads: int, say: Callable[[str], None]
+) -> Found:
+    """Time the compute types in every thread layout; then those that were best for some row, with every switch.
 
     Returns:
-        The settings that ran, and for each row and each of them the best tokens per second of a few runs.
+        A record for each row and each of the settings that ran.
     """
-    tried: list[PeerSettings] = []
-    rates: Rates = {row: {} for row in tasks}
-    for compute_type in COMPUTE_TYPES:
+    found: Found = []
+    for compute_type in compute_types:
         for layout in thread_layouts(threads):
-            _try(PeerSettings("ctranslate2", compute_type, str(folder), layout), tasks, tried, rates, say)
-    if with_switches:
-        for index in sorted({best(rates[row], 1)[0] for row in tasks}):
-            for environment in ENVIRONMENTS:
-                _try(replace(tried[index], environment=environment), tasks, tried, rates, say)
-    return tried, rates
+            _try(PeerSettings("ctranslate2", compute_type, str(folder), layout), tasks, found, say)
+    best = {settings.label(): settings for row in tasks for settings in finalists(row, found, 1)}
+    for settings in best.values():
+        for environment in ENVIRONMENTS:
+            _try(replace(settings, environment=environment), tasks, found, say)
+    return found
 
 
-def best(rates: Mapping[int, float], count: int) -> list[int]:
-    """Return the indices of the `count` highest rates, highest first."""
-    return sorted(rates, key=lambda index: (-rates[index], index))[:count]
-
-
-def finalists(row: Row, rates: Rates, count: int) -> list[int]:
+def finalists(row: Row, found: Found, count: int) -> list[PeerSettings]:
     """Return the settings for the full rounds of a row: its best or, if unscreened, those of the rows next to it."""
-    near = (
-        [row] if row in rates else [(decode, batch) for decode, batch in rates if batch == row[1] or decode == row[0]]
-    )
-    chosen: list[int] = []
-    for other in near:
-        chosen += [index for index in best(rates[other], count) if index not in chosen]
-    return chosen
+    rows = dict.fromkeys((each["decode"], each["batch"]) for each in found)
+    chosen: dict[str, PeerSettings] = {}
+    for other in [row] if row in rows else [each for each in rows if set(each) & set(row)]:
+        records = [each for each in found if (each["decode"], each["batch"]) == other]
+        for record in sorted(records, key=lambda each: -each[RATE])[:count]:
+            settings = PeerSettings(**record["settings"])
+            chosen[settings.label()] = settings
+    return list(chosen.values())
 
 
-def _try(
-    settings: PeerSettings,
-    tasks: Mapping[Row, Task],
-    tried: list[PeerSettings],
-    rates: Rates,
-    say: Callable[[str], None],
-) -> None:
-    found: dict[Row, float] = {}
+def _try(settings: PeerSettings, tasks: Mapping[Row, Task], found: Found, say: Callable[[str], None]) -> None:
+    """Add a record for each row; none if the settings don't run here, and no further ones once they are hopeless."""
     try:
         with PeerProcess(settings) as process:
-            process.run(_first_batch(tasks))  # warm up
-            for row, task in tasks.items():
-                timings = [process.run(task) for _ in range(SCREENING_RUNS)]
-                found[row] = max(timing.num_tokens / timing.seconds for timing in timings)
+            first = next(iter(tasks.values()))
+            process.run(replace(first, batches=first.batches[:1]))  # warm up
+            for (decode, batch), task in tasks.items():
+                timings = [process.run(task)]
+                while sum(timing.seconds for timing in timings) < SCREENING_SECONDS:
+                    timings.append(process.run(task))
+                rate = max(timing.num_tokens / timing.seconds for timing in timings)
+                say(f"  {settings.label()}: {decode} {batch}: {rate:.0f} tokens/s")
+                row = {"decode": decode, "batch": batch}
+                others = [each[RATE] for each in found if row.items() <= each.items()]
+                found.append({**row, "settings": dataclasses.asdict(settings), RATE: rate})
+                if rate < HOPELESS * max(others, default=0.0):
+                    return
     except PeerFailed as error:
         say(f"  {error} Left out.")
-        return
-    tried.append(settings)
-    for row, rate in found.items():
-        rates[row][len(tried) - 1] = rate
-    shown = ", ".join(f"{decode} {batch}: {rate:.0f}" for (decode, batch), rate in found.items())
-    say(f"  {settings.label()}: {shown} tokens/s")
-
-
-def _first_batch(tasks: Mapping[Row, Task]) -> Task:
-    task: Task = next(iter(tasks.values()))
-    first: Sequence[Any] = task.batches[:1]
-    return replace(task, batches=tuple(first))

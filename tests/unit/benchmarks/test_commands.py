@@ -17,12 +17,11 @@ from tests.servers import REPOSITORY
 
 SENTENCES = "checkpoints/en-de/sentences.tsv"
 RUNS = (
-    "step_time --rounds 1 --threads 1",
     f"load {SENTENCES} --count 4 --callers 2",
     f"bulk --texts {SENTENCES} --rows 100 --way one --kills 0",
     f"bulk_overhead --texts {SENTENCES} --rows 100 --rounds 1 --threads 1",
-    "offline --model en-de --quick --seconds 0.1 --batch 8",
-    "serving --model en-de --quick --seconds 0.3",
+    "offline --model en-de --seconds 0.1 --batch 8",
+    "serving --model en-de --seconds 0.3 --rounds 1",
     "overload --model en-de --seconds 1 --rounds 1 --no-control",
     "autoscaling --window 5s --scenario 'one model'",
     "inside",
@@ -34,8 +33,7 @@ RUNS = (
     "streams --count 4",
     f"invariance {SENTENCES} --count 4",
     f"load {SENTENCES} --face http --callers 2",
-    f"int8_quality {SENTENCES}",
-    f"parity {SENTENCES} --count 4",
+    "int8_quality",
     "real_sizes --only en-de",
 )
 
