@@ -70,8 +70,8 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
     steps: dict[Sequence, int] = {}
     left: dict[Sequence, int] = {}  # of running sequences
     clock.now = 0.0
-    while coming or left or requests.num_waiting:
-        if not left and not requests.num_waiting:
+    while coming or left or requests.waiting.num_sequences:
+        if not left and not requests.waiting.num_sequences:
             clock.now = max(clock.now, coming[-1][0])
         while coming and coming[-1][0] <= clock.now:
             came, caller = coming.pop()

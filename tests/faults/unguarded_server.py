@@ -13,8 +13,9 @@ _ENDLESS = 2**40
 
 
 if __name__ == "__main__":
-    memory = intake.Memory(ByteBudget(_ENDLESS, 1), Receptions(_ENDLESS), Receptions(_ENDLESS), 1)
-    intake.Memory.of = lambda *_: memory  # type: ignore[method-assign]
+    intake.Memory.of = lambda *_: intake.Memory(  # type: ignore[method-assign]
+        ByteBudget(_ENDLESS, 1), Receptions(_ENDLESS), Receptions(_ENDLESS), 1
+    )
     grpc_server._ALGORITHMS, grpc_server._INFLATES = 7, True
     grpc_server.UNREAD_BYTES = 65_535  # gRPC's own
     dragoman()

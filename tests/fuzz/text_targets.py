@@ -265,10 +265,13 @@ def documents(data: bytes) -> None:
     # A model that repeats made-up ids, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))
     restorer = Restorer(tokenizer, None, pair, preserves_formatting=bool(len(text) % 2), returns_scores=False)
-    segments = list(planned.segments)
-    decoded = [[DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if each.source_ids else [] for each in segments]
+    segments = dict(enumerate(planned.segments))
+    decoded = {
+        number: [DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if segment.source_ids else []
+        for number, segment in segments.items()
+    }
     restored = restorer.restore(segments, decoded, AnswerSize(_MAX_ANSWER))
-    assemble(planned, restored, AnswerSize(_MAX_ANSWER), with_alignment=True)
+    assemble(planned, list(restored.values()), AnswerSize(_MAX_ANSWER), with_alignment=True)
 
 
 def _any_terms(source: Source) -> list[Term]:
