@@ -57,7 +57,22 @@ class _Columns(Structure):
 
 
 class _ScoreBias(Structure):
-    _fields_ = [("values", c_void_p), ("stride", c_int64)]
+    _fields_ = [("values", c_void_p), ("stride", c_int64), ("step", c_int64)]
+
+
+class _CachedTokens(Structure):
+    _fields_ = [
+        ("layer", c_void_p),
+        ("count", c_int64),
+        ("history", c_void_p),
+        ("history_stride", c_int64),
+        ("row_stride", c_int64),
+        ("ahead", c_int64),
+    ]
+
+
+class _Queries(Structure):
+    _fields_ = [("heads", c_void_p), ("stride", c_int64), ("count", c_int64)]
 
 
 class _CacheShape(Structure):
@@ -85,8 +100,8 @@ class _Table(Structure):
         (
             "attend",
             CFUNCTYPE(
-                None, POINTER(_CacheShape), c_void_p, c_float, POINTER(_ScoreBias), c_void_p, c_int64, c_void_p,
-                c_int64, c_void_p, c_void_p,
+                None, POINTER(_CacheShape), POINTER(_Queries), c_float, POINTER(_ScoreBias), POINTER(_CachedTokens),
+                c_void_p,
             ),
         ),
         ("recur", CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_void_p)),
@@ -144,7 +159,7 @@ class DenseLayer:
 
 def _weights_begin(num_heads: int) -> int:
     """Return `CacheShape::weights_begin` of the first head."""
-    return -(-num_heads // 16) * 16 * 17
+    return -(-num_heads // 16) * 16
 
 
 class Compute:
@@ -233,29 +248,39 @@ class Compute:
         self._table.append(shape, keys.ctypes.data, values.ctypes.data, position, layer.ctypes.data)
 
     def attend(
-        self, query: Floats, scale: float, cache: Bits, num_tokens: int, history: Indices | None,
+        self, queries: Floats, scale: float, cache: Bits, num_tokens: int, history: Indices | None,
         bias: Floats | None = None,
     ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Return the attention (H, D) of a query (H, D) to (rows, blocks, H, 2, 16 * padded D), and weights (H, T).
+        """Return the attention (Q, H, D) of queries to (rows, blocks, H, 2, 16 * padded D), and weights (Q, H, T).
 
-        Without `history`, the tokens are those of the first row. `bias` (H, T) is added to scores.
+        `history` (Q, T) says in which row; without, the tokens are those of the first row. `bias` (H, T + Q - 1) is
+        added to scores: its last T columns to those of the first query, those one before to those of the next.
         """
-        shape = _CacheShape(cache.shape[2], query.shape[1], cache.shape[4] // 16)
-        heads = np.append(query, np.full(64, 77, np.float32)).astype(np.float32)  # in place
-        begin, size = _weights_begin(shape.num_heads), -(-num_tokens // 16) * 16
-        scratch: Floats = np.full(begin + shape.num_heads * size, np.nan, np.float32)
+        count, num_heads, head_size = queries.shape
+        shape = _CacheShape(num_heads, head_size, cache.shape[4] // 16)
+        room = padded(queries.reshape(count, -1), 64, 77).astype(np.float32)  # in place
+        room = np.concatenate([room, np.full_like(room[:, :64], 77)], 1)
+        begin, size = _weights_begin(num_heads), -(-num_tokens // 16) * 16
+        scratch: Floats = np.full((count, begin + num_heads * size), np.nan, np.float32)
         slots = None if history is None else history.ctypes.data
         # Lanes beyond the tokens are readable, and do not matter.
-        biases = np.zeros((0, 0), np.float32) if bias is None else padded(bias, 16, np.nan)
-        added = _ScoreBias(None if bias is None else biases.ctypes.data, biases.shape[1])
+        biases = (
+            np.zeros((0, 0), np.float32) if bias is None else np.pad(bias, ((0, 0), (0, 16)), constant_values=np.nan)
+        )
+        first = None if bias is None else biases[:, count - 1 :].ctypes.data
         self._table.attend(
-            shape, heads.ctypes.data, scale, added, cache.ctypes.data, num_tokens, slots, cache[0].size,
-            heads.ctypes.data, scratch.ctypes.data,
-        )  # fmt: skip
-        assert np.all(heads[query.size :] == 77)
-        weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]
-        shares: Floats = (weights / scratch[: shape.num_heads, None]).astype(np.float32)
-        return heads[: query.size].reshape(query.shape), shares
+            shape,
+            _Queries(room.ctypes.data, room.shape[1], count),
+            scale,
+            _ScoreBias(first, biases.shape[1], -1),
+            _CachedTokens(cache.ctypes.data, num_tokens, slots, num_tokens, cache[0].size, 0),
+            scratch.ctypes.data,
+        )
+        width = num_heads * head_size
+        assert np.all(room[:, width:] == 77)
+        weights = scratch[:, begin:].reshape(count, num_heads, size)[..., :num_tokens]
+        shares: Floats = (weights / scratch[:, :num_heads, None]).astype(np.float32)
+        return room[:, :width].reshape(queries.shape), shares
 
     def recur(self, candidate: Floats, gate: Floats, before: Floats | None) -> tuple[Floats, Floats]:
         """Return the output and the state (d,) after a token."""

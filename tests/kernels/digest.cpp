@@ -77,26 +77,37 @@ void add_products(const Compute &compute, Digest &digest) {
 
 void add_attention(const Compute &compute, Digest &digest) {
   for (int size : {5, 24, 64, 80}) {
-    constexpr int kTokens = 77, kHeads = 3, kSlots = 3;
+    constexpr int kTokens = 77, kHeads = 3, kSlots = 3, kQueries = 7;
     const CacheShape shape = {kHeads, size, static_cast<int32_t>(round_up(size, 16))};
     const int64_t row_size = 5 * kHeads * shape.block_size();
     Memory<Bfloat16> cache(kSlots * row_size);
-    Memory<float> heads(kHeads * size), query(kHeads * size);
-    Memory<float> scratch(shape.scratch_size(kTokens)), biases(kHeads * kTokens + 16);
-    for (int i = 0; i < kHeads * kTokens; ++i) biases[i] = real();
-    int32_t history[kTokens];
+    const int64_t width = kHeads * size;
+    Memory<float> heads(kQueries * width), query(kQueries * width);
+    Memory<float> scratch(kQueries * shape.scratch_size(kTokens)), biases(kHeads * kTokens + kQueries + 16);
+    for (int i = 0; i < kHeads * kTokens + kQueries; ++i) biases[i] = real();
+    int32_t history[kQueries * kTokens];
+    for (int i = 0; i < kQueries * kTokens; ++i)
+      history[i] = i % kTokens < 40 ? i % kTokens / 30 : static_cast<int32_t>(next() % kSlots);
     for (int token = 0; token < kTokens; ++token) {
-      for (int i = 0; i < kHeads * size; ++i) query[i] = real(), heads[i] = real();
-      history[token] = token < 40 ? token / 30 : static_cast<int32_t>(next() % kSlots);
-      compute.append(shape, query, heads, token, cache + history[token] * row_size);
+      for (int i = 0; i < width; ++i) query[i] = real(), heads[i] = real();
+      for (int slot = 0; slot < kSlots; ++slot) compute.append(shape, query, heads, token, cache + slot * row_size);
     }
-    for (const int32_t *slots : {static_cast<const int32_t *>(history), static_cast<const int32_t *>(nullptr)}) {
-      const int64_t tokens = slots == nullptr ? 30 : kTokens;
-      for (const ScoreBias &bias : {ScoreBias{nullptr, 0}, ScoreBias{biases, kTokens}}) {
-        compute.attend(shape, query, 0.2f, bias, cache, tokens, slots, row_size, heads, scratch);
-        digest.add<float>(heads, kHeads * size);
-        digest.add<float>(scratch, kHeads);
-        for (int head = 0; head < kHeads; ++head) digest.add(scratch + shape.weights_begin(head, tokens), tokens);
+    for (int i = width; i < kQueries * width; ++i) query[i] = real();
+    const auto add = [&](const CachedTokens &tokens, int64_t count, const ScoreBias &bias) {
+      for (int i = 0; i < count * width; ++i) heads[i] = query[i];
+      compute.attend(shape, {heads, width, count}, 0.2f, bias, tokens, scratch);
+      digest.add<float>(heads, count * width);
+      for (int64_t i = 0; i < count; ++i) {
+        const float *const own = scratch + i * shape.scratch_size(tokens.count);
+        digest.add(own, kHeads);
+        for (int head = 0; head < kHeads; ++head)
+          digest.add(own + shape.weights_begin(head, tokens.count), tokens.count);
+      }
+    };
+    for (const ScoreBias &bias : {ScoreBias{nullptr, 0, 0}, ScoreBias{biases + kQueries, kTokens, -1}}) {
+      for (int64_t count : {1, kQueries}) {
+        add({cache, kTokens, history, kTokens, row_size, 0}, count, bias);
+        add({cache, 30, nullptr, 0, 0, row_size}, count, bias);
       }
     }
   }

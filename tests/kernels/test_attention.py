@@ -1,4 +1,4 @@
-"""Attention of one query to cached tokens against NumPy, with the same bits on every instruction set."""
+"""Attention of queries to cached tokens against NumPy, with the same bits on every instruction set."""
 
 import numpy as np
 from hypothesis import example, given
@@ -65,14 +65,48 @@ def test_attend(
     results = []
     for compute in computes:
         together = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
-        results.append(compute.attend(tokens.query, scale, together, num_tokens, None, bias))
+        results.append(compute.attend(tokens.query[None], scale, together, num_tokens, None, bias))
         spread = tokens.cached(compute, slots, num_rows)
-        results.append(compute.attend(tokens.query, scale, spread, num_tokens, slots, bias))
+        results.append(compute.attend(tokens.query[None], scale, spread, num_tokens, slots[None], bias))
     for own, expected in zip(results[0], tokens.attended(scale, 0.0 if bias is None else bias), strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=3e-6)
+        np.testing.assert_allclose(own[0], expected, rtol=1e-5, atol=3e-6)
     for heads, weights in results[1:]:
         np.testing.assert_array_equal(heads, results[0][0])
         np.testing.assert_array_equal(weights, results[0][1])
+
+
+@given(
+    head_size=st.sampled_from(HEAD_SIZES), num_tokens=NUM_TOKENS, num_queries=st.integers(2, 9),
+    num_rows=st.integers(1, 5), is_biased=st.booleans(), seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_queries_together(
+    computes: list[Compute],
+    head_size: int,
+    num_tokens: int,
+    num_queries: int,
+    num_rows: int,
+    is_biased: bool,
+    seed: int,
+) -> None:
+    """Queries of the same tokens get what each one gets alone; those of a beam differ in where the last tokens are."""
+    tokens = Tokens(num_tokens, 3, head_size, seed)
+    queries = tokens.random.normal(size=(num_queries, 3, head_size)).astype(np.float32)
+    bias = tokens.random.normal(size=(3, num_tokens + num_queries - 1)).astype(np.float32) if is_biased else None
+    history = np.sort(tokens.random.integers(0, num_rows, num_tokens)).astype(np.int32)[None].repeat(num_queries, 0)
+    differ = tokens.random.integers(0, num_tokens + 1)
+    history[:, differ:] = tokens.random.integers(0, num_rows, (num_queries, num_tokens - differ))
+    for compute in computes:
+        cache = tokens.cached(compute, np.zeros(num_tokens, np.int32), num_rows)
+        cache[1:] = cache[0]
+        for where in (None, history):
+            together = compute.attend(queries, 0.3, cache, num_tokens, where, bias)
+            for number, query in enumerate(queries):
+                first = num_queries - 1 - number
+                own = None if bias is None else np.ascontiguousarray(bias[:, first : first + num_tokens])
+                slots = None if where is None else where[number : number + 1]
+                alone = compute.attend(query[None], 0.3, cache, num_tokens, slots, own)
+                for got, expected in zip(together, alone, strict=True):
+                    np.testing.assert_array_equal(got[number], expected[0])
 
 
 def test_one_token_takes_all(computes: list[Compute]) -> None:
@@ -83,8 +117,8 @@ def test_one_token_takes_all(computes: list[Compute]) -> None:
     tokens.query[:] = 50
     for compute in computes:
         cache = tokens.cached(compute, np.zeros(40, np.int32), 1)
-        heads, _ = compute.attend(tokens.query, 1.0, cache, 40, None)
-        np.testing.assert_array_equal(heads, rounded(tokens.values[23]))
+        heads, _ = compute.attend(tokens.query[None], 1.0, cache, 40, None)
+        np.testing.assert_array_equal(heads[0], rounded(tokens.values[23]))
 
 
 def test_append_fills_the_padding(computes: list[Compute]) -> None:

@@ -91,20 +91,37 @@ struct CacheShape {
   int32_t padded_head_size; // round_up(head_size, 16)
   // Numbers of a block.
   DRAGOMAN_INLINE int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; }
-  // Floats that `attend` needs as a workspace.
+  // Floats that `attend` needs as a workspace for a query.
   DRAGOMAN_INLINE int64_t scratch_size(int64_t num_tokens) const { return weights_begin(num_heads, num_tokens); }
   // Where it leaves a head's weights there; they sum up to what is at the place `head`.
   DRAGOMAN_INLINE int64_t weights_begin(int64_t head, int64_t num_tokens) const {
-    return round_up(num_heads, kLanes) * (kLanes + 1) + head * round_up(num_tokens, kBlockTokens);
+    return round_up(num_heads, kLanes) + head * round_up(num_tokens, kBlockTokens);
   }
 };
 
 // What is added to the scaled scores of a query: to that of token t in head h, values[h * stride + t], readable up to a
-// block's end. Nothing without values.
+// block's end; for the next query, values begin `step` numbers further. Nothing without values.
 struct ScoreBias {
   const float *values;
-  int64_t stride;
+  int64_t stride, step;
 };
+
+// Cached tokens of a layer that queries attend to.
+struct CachedTokens {
+  const Bfloat16 *layer;  // of a cached row
+  int64_t count;          // >= 1
+  const int32_t *history; // (queries, history_stride): a query's token t is in the row that starts history[t] * row_stride
+                          // numbers after `layer`; without a history, in the one at `layer`
+  int64_t history_stride, row_stride;
+  int64_t ahead; // numbers to the layer of another row that is read next, so that it is on its way from memory; or 0
+};
+
+// Queries of the same tokens, each (H * head_size,); what they get replaces them.
+struct Queries {
+  float *heads;
+  int64_t stride, count;
+};
+constexpr int64_t kMostQueries = 4; // at a time
 
 struct Compute {
   const char *name; // "avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"
@@ -145,13 +162,10 @@ struct Compute {
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position,
                  Bfloat16 *layer);
 
-  // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
-  // softmax(scale q k + bias) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is
-  // in the row that starts `history[t] * row_stride` numbers after `layer`; without, in the one at `layer`. `scratch`
-  // (`shape.scratch_size(num_tokens)`) is a workspace.
-  void (*attend)(const CacheShape &shape, const float *query, float scale, const ScoreBias &bias,
-                 const Bfloat16 *layer, int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads,
-                 float *scratch);
+  // Attend from queries to tokens: softmax(scale q k + bias) v. `scratch` (`shape.scratch_size(tokens.count)` for each
+  // query) is a workspace.
+  void (*attend)(const CacheShape &shape, const Queries &queries, float scale, const ScoreBias &bias,
+                 const CachedTokens &tokens, float *scratch);
 
   // Read one token by a simpler simple recurrent unit (`export/architecture/recurrence.py`), whose candidate and gate,
   // before its sigmoid, are side by side in `projected` (2 width,): its output replaces the candidate. `before` is the

@@ -282,32 +282,65 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
   parallel.dense(projection, levels, count, Into::kSet, projected, heads_stride);
   int64_t longest = std::max(state.capacity, caches.cross_tokens);
   int64_t scratch_size = shape_.scratch_size(longest);
-  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
-  auto attend_of_row = [&](int64_t place, float *scratch) {
-    const Row &row = state.rows[live.indices[place]];
-    float *query = projected + place * heads_stride;
-    if (is_cross) {
-      layer.cross_form.apply(compute_, 0, query);
-      const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
-      compute_.attend(shape_, query, own.scale, {}, source, row.source_length, nullptr, 0, query, scratch);
-      if (index == recorded_layer_ && caches.records && row.flags & kWantsAttention)
-        record(row, scratch, caches);
-      return;
+  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * kMostQueries * scratch_size);
+  auto row_at = [&](int64_t place) -> const Row & { return state.rows[live.indices[place]]; };
+  auto attend_to_source = [&](int64_t place, const Queries &queries, float *scratch) {
+    const Row &row = row_at(place), &next = row_at(std::min(place + queries.count, count - 1));
+    for (int64_t query = 0; query < queries.count; query++)
+      layer.cross_form.apply(compute_, 0, queries.heads + query * queries.stride);
+    const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
+    int64_t ahead = (next.source_slot - row.source_slot) * caches.cross_row;
+    compute_.attend(shape_, queries, own.scale, {}, {source, row.source_length, nullptr, 0, 0, ahead}, scratch);
+    if (index == recorded_layer_ && caches.records)
+      for (int64_t query = 0; query < queries.count; query++)
+        if (row_at(place + query).flags & kWantsAttention)
+          record(row_at(place + query), scratch + query * shape_.scratch_size(row.source_length), caches);
+  };
+  auto attend_to_own = [&](int64_t place, const Queries &queries, float *scratch) {
+    const Row &row = row_at(place), &next = row_at(std::min(place + 1, count - 1));
+    Bfloat16 *first = caches.self + index * caches.self_layer;
+    for (int64_t query = 0; query < queries.count; query++) {
+      float *heads = queries.heads + query * queries.stride;
+      layer.query_form.apply(compute_, row.length, heads);
+      layer.key_form.apply(compute_, row.length, heads + width);
+      compute_.append(shape_, heads + width, heads + 2 * width, row.length,
+                      first + row_at(place + query).slot * caches.self_row);
     }
-    Bfloat16 *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
-    layer.query_form.apply(compute_, row.length, query);
-    layer.key_form.apply(compute_, row.length, query + width);
-    compute_.append(shape_, query + width, query + 2 * width, row.length, own_layer);
-    bool is_beam = row.width > 1;
-    compute_.attend(shape_, query, own.scale, biases_[index].of(row.length), is_beam ? first : own_layer,
-                    row.length + 1, is_beam ? state.history + live.indices[place] * state.capacity : nullptr,
-                    caches.self_row, query, scratch);
+    CachedTokens tokens{first, row.length + 1, nullptr, 0, caches.self_row, 0};
+    if (row.width > 1) {
+      tokens.history = state.history + live.indices[place] * state.capacity;
+      tokens.history_stride = state.capacity;
+    } else {
+      tokens.layer += row.slot * caches.self_row;
+      tokens.ahead = (next.slot - row.slot) * caches.self_row;
+    }
+    ScoreBias bias = biases_[index].of(row.length);
+    bias.step = 0; // the same position
+    compute_.attend(shape_, queries, own.scale, bias, tokens, scratch);
+  };
+  // Rows of one beam that lie side by side.
+  auto num_together = [&](int64_t place, int64_t end) {
+    const Row &row = row_at(place);
+    int64_t together = 1;
+    for (; row.width > 1 && together < kMostQueries && place + together < end; together++) {
+      const Row &other = row_at(place + together);
+      if (live.indices[place + together] != live.indices[place] + together || other.source_slot != row.source_slot ||
+          other.source_length != row.source_length || other.length != row.length || other.width != row.width)
+        break;
+    }
+    return together;
   };
   share_rows(parallel.team(), count, 64 * width, [&](int64_t begin, int64_t end, int64_t share) {
-    for (int64_t place = begin; place < end; place++) {
-      attend_of_row(place, scratches + share * scratch_size);
+    float *scratch = scratches + share * kMostQueries * scratch_size;
+    for (int64_t place = begin, together; place < end; place += together) {
+      together = num_together(place, end);
+      Queries queries{projected + place * heads_stride, heads_stride, together};
+      if (is_cross)
+        attend_to_source(place, queries, scratch);
+      else
+        attend_to_own(place, queries, scratch);
       if (own.output_projection)
-        compute_.quantize(projected + place * heads_stride, 0, 1, width, kZero, levels.from(place));
+        compute_.quantize(queries.heads, heads_stride, together, width, kZero, levels.from(place));
     }
   });
   if (own.output_projection)

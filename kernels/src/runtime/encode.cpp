@@ -237,7 +237,7 @@ void Encode::attend(const Layer &layer, const RelativeBias &bias, const Sources 
   }
   int64_t row_size = shape_.num_heads * shape_.block_size(), scratch_size = shape_.scratch_size(longest);
   Bfloat16 *keys_values = work.keys_values.at_least(num_blocks * row_size);
-  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
+  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * kMostQueries * scratch_size);
   auto own_of = [&](int64_t place) { return keys_values + work.first_blocks[work.source_of[place]] * row_size; };
   share_rows(parallel.team(), sources.num_tokens, 8 * width, [&](int64_t first, int64_t end, int64_t) {
     for (int64_t place = first; place < end; place++) {
@@ -249,13 +249,15 @@ void Encode::attend(const Layer &layer, const RelativeBias &bias, const Sources 
     }
   });
   share_rows(parallel.team(), sources.num_tokens, 64 * width, [&](int64_t first, int64_t end, int64_t share) {
-    for (int64_t place = first; place < end; place++) {
-      float *query = projected + place * heads_stride;
+    float *scratch = scratches + share * kMostQueries * scratch_size;
+    for (int64_t place = first, next; place < end; place = next) {
       int64_t source = work.source_of[place];
-      compute_.attend(shape_, query, architecture_.scale, bias.of(place - sources.begin(source)), own_of(place),
-                      sources.length(source), nullptr, 0, query, scratches + share * scratch_size);
+      next = std::min({end, place + kMostQueries, sources.end(source)});
+      Queries queries{projected + place * heads_stride, heads_stride, next - place};
+      compute_.attend(shape_, queries, architecture_.scale, bias.of(place - sources.begin(source)),
+                      {own_of(place), sources.length(source), nullptr, 0, 0, 0}, scratch);
       if (architecture_.output_projection)
-        compute_.quantize(query, 0, 1, width, kZero, levels.from(place));
+        compute_.quantize(queries.heads, heads_stride, queries.count, width, kZero, levels.from(place));
     }
   });
   int64_t stride = round_up(architecture_.width, kBlockColumns);

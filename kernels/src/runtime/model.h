@@ -58,9 +58,9 @@ public:
   RelativeBias() = default;
   RelativeBias(const float *values, int64_t num_places, int64_t num_positions)
       : values_(values), num_places_(num_places), num_positions_(num_positions) {}
-  // For the token at `position`.
+  // For the token at `position`, and those after it.
   ScoreBias of(int64_t position) const {
-    return {values_ == nullptr ? nullptr : values_ + num_positions_ - 1 - position, num_places_};
+    return {values_ == nullptr ? nullptr : values_ + num_positions_ - 1 - position, num_places_, -1};
   }
 
 private:
