@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
+from service.domain.call import Call, Phase, begin_call
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -360,6 +361,33 @@ async def test_before_models_are_loaded_nothing_is_served() -> None:
         await translator.translate(request("a"))
     with pytest.raises(Unavailable, match="loading"):
         translator.models()
+
+
+@pytest.mark.parametrize("num_answers", [3, 2])
+async def test_a_call_waits_until_its_first_text_runs_and_runs_until_its_last_has_ended(
+    make: Any, num_answers: int
+) -> None:
+    translator, engine = make()
+    begin_call(record := Call())
+    task = await begin(translator, request("a", "b", "c"))
+    now = time.monotonic()
+    times = ((now - 30, now - 29, now - 10), (now - 35, now - 34, now - 15), (0.0, 0.0, now - 5))
+    updates = []
+    for sequence, (admitted, encoded, finished) in list(zip(engine.submitted, times, strict=True))[:num_answers]:
+        sequence.arrived_seconds, sequence.admitted_seconds, sequence.encoded_seconds = now - 40, admitted, encoded
+        updates.append(dataclasses.replace(answer(sequence), finished_seconds=finished))
+    translator.deliver(updates)
+    statistics = translator.models()[0].statistics
+    if num_answers < 3:
+        task.cancel()
+        await asyncio.wait({task}, timeout=patient(5))
+        assert record.seconds(Phase.DECODE) >= 34, "until now"
+        assert (statistics.queue.count, statistics.failed.count) == (0, 1)
+        return
+    await asyncio.wait_for(task, patient(5))
+    engine_seconds = [round(record.seconds(phase), 3) for phase in (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)]
+    assert engine_seconds == [5, 1, 29]
+    assert [round(each.seconds, 3) for each in (statistics.queue, statistics.decode)] == [5, 30]
 
 
 @pytest.mark.parametrize("ending", ["answer", "failure", "cancel"])
