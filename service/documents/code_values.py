@@ -31,6 +31,7 @@ _FORMS = re.compile(
             r"(?=\S*(?:\\[dwsbDWSB](?![A-Za-z])|\][+*?{]|\)[+*?]|\(\?[:=!<]|\.[*+]))\S++",
             r"[a-z][a-z-]*+\((?=[^()]*\d)[^()]*+\)",  # CSS: rgb(0, 0, 0)
             r"[Mm] ?-?[\d.]+(?:[\s,]*+[AaCcHhLlMmQqSsTtVvZz]{0,2}[\s,]*+-?[\d.]+)++[Zz]?",  # paths of SVG
+            "[kKMGTPE]i?(?:B|bit|Hz)",  # units: KB
             r"data:[^\s,]*+,\S*+|[A-Za-z\d+/]{11,}={1,2}",  # base64
         )
     )

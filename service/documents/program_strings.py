@@ -83,11 +83,14 @@ class ProgramString:
                 yield Piece(Kind.BREAK, write(match[0]))
             elif match["tag"]:
                 yield Piece(_kind_of(match[0]), write(match[0]))
-            elif match["around"] or self._kind.pattern.search(match[0]):
+            elif match["quote"] or match["around"] or self._kind.pattern.search(match[0]):
                 start, end = _inner(match[0])
-                yield Piece(Kind.OPEN, write(match[0][:start]))
+                before, after = match[0][:start], match[0][end:]
+                if match["quote"] and "'" in self._kind.escaped:
+                    before = after = "''"
+                yield Piece(Kind.OPEN, write(before))
                 yield from self._parts(Piece(Kind.TEXT, text=match[0][start:end]))
-                yield Piece(Kind.CLOSE, write(match[0][end:]))
+                yield Piece(Kind.CLOSE, write(after))
             else:
                 yield Piece(Kind.KEPT, write(match[0]), match[0])
         yield Piece(Kind.TEXT, text=text[done:])
@@ -96,17 +99,18 @@ class ProgramString:
 @functools.cache
 def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
     markup = (f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in STRING_KINDS.items())
-    return re.compile("|".join((f"(?P<argument>{kind.pattern.pattern})", *markup)))
+    argument = f"(?P<quote>''?)(?:{kind.pattern.pattern})(?P=quote)|(?P<argument>{kind.pattern.pattern})"
+    return re.compile("|".join((argument, *markup)))
 
 
 def _inner(markup: str) -> tuple[int, int]:
-    """Return where the text in a piece of markup is: in an element, a role with a title, a literal, a link."""
+    """Return where the text in a piece of markup is: in an element, a role with a title, a literal, a link, quotes."""
     if markup.startswith("<"):
         return markup.index(">") + 1, markup.rindex("<")
     if markup.startswith("["):
         return 1, markup.rindex("](")
-    start = re.match(r"(?::[\w:+.-]*:)?[`*|]{1,2}", markup)
-    end = re.search(r"(?:\s*<[^<>]*>)?[`*|]{1,2}_{0,2}\Z", markup)
+    start = re.match(r"(?::[\w:+.-]*:)?[`*|']{1,2}", markup)
+    end = re.search(r"(?:\s*<[^<>]*>)?[`*|']{1,2}_{0,2}\Z", markup)
     assert start is not None
     assert end is not None
     return start.end(), end.start()

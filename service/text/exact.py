@@ -43,13 +43,14 @@ _STRING = "(?:\"[^\"\n\r]{0,100}+\"|'[^'\n\r]{0,100}+'|“[^”\n\r]{0,100}+”|
 _ARGUMENT = rf"(?:{_STRING}|[^\s()\"'“‘]|(?<=[,;:=+*/<>|&-])[ ]|[ ](?=[!=+*/<>|&-]))"
 _ARGUMENTS = rf"\((?:{_ARGUMENT}|\({_ARGUMENT}{{0,60}}+\)){{0,100}}+\)"
 _NAME = r"[A-Za-z_][\w]{0,60}+(?:\.[A-Za-z_][\w]{0,60}+){0,8}+"
+_MEMBER = r"(?:(?<!\.)\.(?=[A-Za-z_]))?"  # what a name may begin with
 # What of code the parentheses behind a word must have: none, strings or signs, variables, another call, numbers, which
 # pages of manuals have, too: apt-get(8). One word is enough only behind what is no word itself.
 _OF_CODE = r"(?=\((?:\)|[^()\n\r]{0,100}[\"'“‘=_{\[]|[a-z](?:, ?[a-z]){1,5}\)|[xyz]\)|[\w.]{1,60}\())"
 _WITH_NUMBER = r"(?:[a-z][\w]{0,60}+(?:[.-][\w]{1,60}+){0,3}+|[A-Z][A-Z0-9.]{0,30}+)(?=\([^()\n\r]{0,100}\d)"
 _FUNCTION = r"(?:len|str|int|dict|enumerate|isinstance|sizeof|typeof|printf|strlen|malloc|sqrt|sin|cos|tan|exp)"
 _CALL = (
-    rf"(?=[\w.-]{{1,100}}[(\[])(?:(?:{_NAME}{_OF_CODE}|{_WITH_NUMBER}|{_FUNCTION}(?=\([\w.]{{4,60}}\)))"
+    rf"(?=[\w.-]{{1,100}}[(\[])(?:(?:{_MEMBER}{_NAME}{_OF_CODE}|{_WITH_NUMBER}|{_FUNCTION}(?=\([\w.]{{4,60}}\)))"
     rf"{_ARGUMENTS}(?:\.[\w]{{1,60}}+(?:{_ARGUMENTS})?){{0,8}}"
     rf"|{_NAME}(?:\[(?:0|-1|{_STRING})\]){{1,4}})"  # args[0]; others may be notes
 )
@@ -100,6 +101,7 @@ _KINDS = (
     r"(?=[A-Za-z()]{1,12}[₀-₉])[A-Z](?:[A-Za-z()]|[₀-₉]){1,40}|[A-Za-z]{1,2}[⁺⁻]?[²³⁴-⁹]{1,3}",  # H₂O, mc²
     _COMPARISON,  # if (a == b), x >= 5, >= end
     _CALL,  # print("x"), os.path.join(a, b).x
+    rf"{_NAME}(?:::{_NAME}){{1,8}}(?:{_ARGUMENTS})?",  # std::vector, open.xlsx::read.xlsx
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
@@ -109,12 +111,12 @@ _KINDS = (
     r"[@#]?[\w]{0,60}[A-Za-z0-9]_[A-Za-z0-9][\w]{0,60}(?:(?:\.|::|->)[\w]{1,60}){0,8}"
     rf"(?:{_ARGUMENTS})?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
-    rf"[A-Za-z_][\w]{{0,60}}(?:::[A-Za-z_][\w]{{0,60}}){{1,8}}(?:{_ARGUMENTS})?",  # std::vector
+    r"(?<![^\n\r(\[\"'“‘])\.[a-z][\w]{1,60}(?![ ]?[\w])",  # .usage by itself; "one .two" may be a slip
     # os.path, example.com, java.util.List
     rf"[a-z_][\w]{{1,60}}(?:\.[a-z_][\w]{{1,60}}){{1,8}}(?:\.[A-Z][\w]{{1,60}}){{0,3}}(?:{_ARGUMENTS})?",
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     # getElementById; iPhone may be inflected
-    rf"[a-z]{{2,30}}[A-Z][A-Za-z0-9]{{0,60}}(?:\.[\w]{{1,60}}){{0,8}}(?:{_ARGUMENTS})?",
+    rf"{_MEMBER}[a-z]{{2,30}}[A-Z][A-Za-z0-9]{{0,60}}(?:\.[\w]{{1,60}}){{0,8}}(?:{_ARGUMENTS})?",
     rf"[A-Z][\w]{{0,60}}[a-z][A-Z][\w]{{0,60}}(?:(?:\.[\w]{{1,60}}){{1,8}}(?:{_ARGUMENTS})?|{_ARGUMENTS})",  # MyClass.f
     # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
     r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
@@ -129,6 +131,7 @@ _KINDS = (
     r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",  # IBAN (ISO 13616)
     r"[A-Z]{1,10}(?:[-/][A-Z0-9]{1,12}){0,3}[-/](?=[A-Z0-9-]{0,30}\d[A-Z-]{0,8}\d[A-Z-]{0,8}\d)"
     r"[A-Z0-9]{1,20}(?:-[A-Z0-9]{1,20}){0,4}",  # CVE-2021-44228
+    r"\d{2,9}(?:-[A-Z0-9]{1,12}){3,6}",  # 1240-DS-OPT-SIGH
     r"[A-Z]{1,10}\d{3,20}[A-Z]{0,5}\d{0,10}",  # ISO9001
     r"[A-Za-z][a-z]{1,40}\d{1,20}",  # python3
     r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
@@ -240,8 +243,8 @@ def _amounts(languages: Languages) -> re.Pattern[str]:
         kinds.insert(0, f"(?P<times>{_TIMES})")
     kinds.append(rf"(?(mark)[$€£¥₹]?{_VALUE}(?::\d\d){{0,2}}(?![-/:.]?\d)|(?!))")
     return re.compile(
-        rf"(?=[\dA-Z$€£¥₹−{_EMOJIS}-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])"
-        rf"(?P<mark>{_EMOJI}(?=[\d$€£¥₹−-]))?(?:{'|'.join(kinds)})(?![\w'’])"
+        rf"(?=[\dA-Z$€£¥₹−{_EMOJIS}<>-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])"
+        rf"(?P<mark>(?:{_EMOJI}|[<>]=[ ]?)(?=[\d$€£¥₹−-]))?(?:{'|'.join(kinds)})(?![\w'’])"
     )
 
 

@@ -12,7 +12,7 @@ from service.text.placeholders import OwnPlaceholders, Placeholder, search_place
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
 
-_BRACKETS = ("[]", "<>", "{}")
+_BRACKETS = ("[]", "<>", "{}", "''")
 _MOST_BRACKETS = 2  # around a placeholder
 
 
@@ -88,7 +88,7 @@ def find_exact(text: str, languages: Languages) -> list[Protected]:
 
 
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
-    """Extend placeholders by the brackets that are close around them, as in `[$name]` and `<{name}>`."""
+    """Extend placeholders by the brackets that are close around them, as in `[$name]` and `''{name}''`."""
     done = 0
     for each in found:
         start, end = max(each.start, done), each.end

@@ -29,6 +29,7 @@ _SEPARATOR = re.compile(
     | (?<!\s)(?P<gap>([ {_WIDE}])\2[ {_WIDE}]*+)(?!\s)
     | (?P<run>([{_RULING}])(?:\4{{2,}}+|(?:[ ]\4){{2,}}+))
     | (?P<arrow>[{_ARROWS}])
+    | \A,(?=[ ]) | ,(?=[ ]\Z)  # of a list that a program joins
     | (?:(?<![^{LINE_ENDS}])|(?<=[:>][ ]))(?:{_PREFIX}){{1,9}}(?:\[[^\s\[\]]{{1,60}}\][ ]){{0,3}}+  # with a list's name
     | (?<![^{LINE_ENDS}])[A-ZÀ-Þ][A-ZÀ-Þ0-9.' -]{{0,40}}[ ](?=\[{_IN_BRACKETS}{{1,60}}\]:)  # a speaker's name
     | (?<!\w)\\?!?\[(?:\[(?:{_IN_BRACKETS}{{1,200}}\|)?)?(?P<words>{_IN_BRACKETS}{{1,300}}?)\\?\]{{1,2}}
@@ -45,7 +46,7 @@ _REACH = 200  # characters of a line on each side of a gap that are looked at
 
 def separators(text: str, language_code: str) -> Iterator[Span]:
     """Yield what divides a text's lines, from left to right."""
-    if "  " in text or _HINT.search(text):
+    if "  " in text or "," in (text[:1], text[-2:-1]) or _HINT.search(text):
         yield from _separators(text, 0, len(text), _arrows(text, language_code))
 
 

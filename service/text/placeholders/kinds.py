@@ -146,7 +146,7 @@ KINDS = (
         "{", r"(?<![A-Za-z\]])\{[ ]{0,3}[^\s{}#,]{1,60}(?:[ ][^\s{},]{1,40}){0,2}[ ]{0,3}\}|\{\\[\w\\&(),.-]{1,200}\}"
     ),
     Kind("[", _LIST),  # JSON: ["a", "b"]
-    Kind("'", r"'[{}]+'"),  # ICU: quoted braces
+    Kind("'", r"'[{}]+'|(?<!\S)''(?!\S)"),  # ICU: quoted braces; code: an empty string
     Kind("$#@%", rf"[$#@%]!?{_BRACED}"),  # shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}
     Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}"),  # i18next, shell: $t(key), $(command)
     Kind("$", r"\$\[[A-Za-z_][\w.]{0,60}\]"),  # surveys: $[name]

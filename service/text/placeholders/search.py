@@ -17,7 +17,7 @@ MAX_PLACEHOLDERS = 65_536  # in a text: each takes a few hundred bytes during tr
 _WINDOW = 8_192  # characters searched at once, which holds the interpreter for that time
 
 _SIGNS = "".join(sorted({sign for kind in KINDS for sign in kind.signs} - {"'"}))
-_SIGN = re.compile(rf"[{re.escape(_SIGNS)}]|'(?=[{{}}])")
+_SIGN = re.compile(rf"[{re.escape(_SIGNS)}]|'(?=[{{}}'])")
 _WORD_SIGN = re.compile("|".join(map(re.escape, WORD_SIGNS)))
 _ANY = re.compile(f"{_SIGN.pattern}|{_WORD_SIGN.pattern}")
 _BRANCHES = re.compile(r",\s*(?:plural|select|selectordinal|choice)\s*,|:(?:plural|choose|cond|list)[:(]")
