@@ -73,9 +73,9 @@ def test_a_type_has_the_fields_of_its_message(message: str, type_name: str) -> N
 
 @pytest.mark.parametrize("name", ["StreamEvent", "Translation", "Hypothesis", "Segment", "AlignedSpan"])
 def test_an_answer_looks_the_same_in_the_server_and_in_the_client(name: str) -> None:
-    server, client = (
-        [field.name for field in dataclasses.fields(getattr(module, name))] for module in (domain, dragoman_client)
-    )
+    kind = getattr(domain, name)
+    server = list(getattr(kind, "_fields", ())) or [field.name for field in dataclasses.fields(kind)]
+    client = [field.name for field in dataclasses.fields(getattr(dragoman_client, name))]
     assert server[: len(client)] == client
     assert server == client or name == "Hypothesis"  # the server's has what only a segment's has
 
