@@ -192,8 +192,9 @@ class Engine:
         While nobody waits, as nearly always, `submit` decides.
         """
         turns = self.turns
-        if turns.closed is not None or turns.queue.waiting.num_sequences:
-            self._check_available()
+        if turns.closed is not None:
+            raise self._not_accepted(turns.closed)
+        if turns.queue.waiting.num_sequences:
             self._admission.check_queue(turns.max_slots - turns.num_rows, priority, origin, self._clock())
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
@@ -228,14 +229,10 @@ class Engine:
     def _check_admission(self, sequences: Sequence_[Sequence]) -> None:
         turns = self.turns
         if turns.closed is not None:
-            self._check_available()
+            raise self._not_accepted(turns.closed)
         num_rows = turns.num_rows
         num_free = turns.max_slots - num_rows
         self._admission.check(sequences, num_free, num_rows // len(turns.workers), self._clock())
-
-    def _check_available(self) -> None:
-        if self.turns.closed is not None:
-            raise self._not_accepted(self.turns.closed)
 
     @staticmethod
     def _not_accepted(reason: str) -> Unavailable:

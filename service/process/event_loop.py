@@ -34,6 +34,7 @@ else:
     class EventLoop(uvloop.Loop):
         """uvloop's, which wakes once for all events of gRPC that there are."""
 
+        # The base class is generic in `args`, which this passes on as they are.
         def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
             """As the base class. gRPC's socket is known by the function that reads it, as it is not public."""
             reader = getattr(callback, "func", callback)

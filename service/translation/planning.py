@@ -160,7 +160,7 @@ class Planner:
         ids = self._tokenizer.encode(text)
         if self._unknown.are_in(text, ids):
             return None
-        source_ids = self._manifest.tokenizer.source_ids(ids, self._pair) if ids else ()
+        source_ids = self._source_ids(ids)
         if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
         has_numbers, is_aligned = not has_only_words and self._has_numbers(text), request.return_alignments
@@ -310,7 +310,7 @@ class Planner:
         return passage
 
     def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:
-        return self._manifest.source_ids(pieces, self._pair) if pieces else ()
+        return self._manifest.tokenizer.source_ids(pieces, self._pair) if pieces else ()
 
     def _num_tokens(self, text: str) -> int:
         return len(self._source_ids(self._tokenizer.encode(text)))

@@ -269,22 +269,20 @@ class Translator:
 
         Segments with numbers go first and by themselves, so that retries overlap with the rest.
         """
-        if segments is None and len(call.segments) > 1:
-            segments = call.segments
-            checked = {number: segment for number, segment in segments.items() if segment.has_numbers}
-            if 0 < len(checked) < len(segments):
-                others = {number: segment for number, segment in segments.items() if not segment.has_numbers}
-                try:
-                    async with asyncio.TaskGroup() as group:
-                        mended = group.create_task(self._translate_leg(call, checked))
-                        decoded = group.create_task(self._decoder.decode(call, others))
-                except BaseExceptionGroup as errors:  # the first failure cancelled the other
-                    raise errors.exceptions[0] from None
-                return mended.result() | await self._steps.restore(call, others, decoded.result())
         segments = call.segments if segments is None else segments
-        decoded_all = await self._decoder.decode(call, segments)
-        restored = await self._steps.restore(call, segments, decoded_all)
-        return await mend(call, decoded_all, restored, self._decoder, self._steps)
+        numbered = {number: each for number, each in segments.items() if each.has_numbers} if len(segments) > 1 else {}
+        if 0 < len(numbered) < len(segments):
+            others = {number: segment for number, segment in segments.items() if not segment.has_numbers}
+            try:
+                async with asyncio.TaskGroup() as group:
+                    mended = group.create_task(self._translate_leg(call, numbered))
+                    decoded_others = group.create_task(self._decoder.decode(call, others))
+            except BaseExceptionGroup as errors:  # the first failure cancelled the other
+                raise errors.exceptions[0] from None
+            return mended.result() | await self._steps.restore(call, others, decoded_others.result())
+        decoded = await self._decoder.decode(call, segments)
+        restored = await self._steps.restore(call, segments, decoded)
+        return await mend(call, decoded, restored, self._decoder, self._steps)
 
     async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of a planned call's segments.

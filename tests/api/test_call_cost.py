@@ -4,9 +4,9 @@ Between 2026-11-25 and 2026-11-28 each change cost less than the noise of a meas
 event loop a third slower.
 """
 
-import asyncio
 import sys
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 
 from dragoman_client import Client
@@ -28,9 +28,8 @@ def calls_of_functions(server: InProcessServer, loop: LoopThread, text: str) -> 
         if event == "call" and "/service/" in code.co_filename:
             counts[code.co_qualname] += 1
 
-    async def profile(hook: object) -> None:
-        sys.setprofile(hook)  # type: ignore[arg-type]
-        await asyncio.sleep(0)
+    async def profile(hook: Callable[[FrameType, str, object], None] | None) -> None:
+        sys.setprofile(hook)
 
     with server.client() as client:
         _translate(client, text)  # the first one fills caches
