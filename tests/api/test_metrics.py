@@ -23,8 +23,10 @@ VERSION = "1"  # of the tiny model
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
 NAMES_BY_LABELS = {
     "": """inflight_requests ready draining event_loop_tasks event_loop_silence_seconds memory_bytes memory_limit_bytes
-        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens""",
+        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens
+        event_loop_lag_seconds""",
     "method code": "requests request_duration_seconds",
+    "protocol": "connections connections_max connections_refused",
     "reason": "rejected",
     "outcome": "reloads",
     "version onnxruntime_version provider": "build_info",
@@ -57,7 +59,7 @@ def translate(server: InProcessServer, texts: list[str], **options: Any) -> list
 @pytest.fixture(scope="module")
 def busy(share: Serve) -> InProcessServer:
     """Return a server that has all metrics, and has answered a call and refused one."""
-    server = share(triton_metrics=True)
+    server = share(triton_metrics=True, http_port=0)
     translate(server, ["Hello"])
     with server.client() as client:
         assert client.models()
