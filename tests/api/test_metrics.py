@@ -269,6 +269,12 @@ def test_every_metric_is_documented_and_every_documented_one_is_there(busy: InPr
     assert {name for name in exposed if not name.endswith("_created")} == documented() - only_with_tls
 
 
+def test_the_lag_of_the_event_loop_is_measured_all_the_time(server: InProcessServer) -> None:
+    before = server.metric("dragoman_event_loop_lag_seconds_count")
+    eventually(lambda: server.metric("dragoman_event_loop_lag_seconds_count") > before + 1)
+    assert server.metric("dragoman_event_loop_lag_seconds_sum") >= 0
+
+
 @pytest.mark.parametrize("version", ["x", "1.x.0", "", "1.0.0; q=NaN", "9" * 5000])
 def test_a_version_that_is_none_is_answered_all_the_same(server: InProcessServer, version: str) -> None:
     status, _, body = server.get("/metrics", Accept=f"application/openmetrics-text; version={version}")
