@@ -254,6 +254,34 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             ((f"sum by (instance) (rate(process_cpu_seconds_total{{{SERVERS}}}{_WINDOW}))", "{{instance}}"),),
         ),
         Panel(
+            "Event loop lag",
+            "p90 of how late a timer fires, so of how long a call waits before the server looks at it.",
+            "s",
+            (
+                (
+                    "histogram_quantile(0.9, " + _rate("event_loop_lag_seconds_bucket", "le, instance", SERVERS) + ")",
+                    "{{instance}}",
+                ),
+            ),
+            steps=((None, _GREEN), (0.05, _RED)),
+            alert="DragomanEventLoopLate",
+        ),
+        Panel(
+            "Connections",
+            "Share of the connections that a server may have. Full, gRPC closes newcomers, and HTTP one for each.",
+            "percentunit",
+            (
+                (
+                    f"max by (instance, protocol) (dragoman_connections{{{SERVERS}}}"
+                    f" / dragoman_connections_max{{{SERVERS}}})",
+                    "{{protocol}} of {{instance}}",
+                ),
+            ),
+            highest=1,
+            steps=((None, _GREEN), (0.8, _RED)),
+            alert="DragomanConnectionsFull",
+        ),
+        Panel(
             "Memory",
             "Share of what each server's container may use. Outside of one there is no limit: 0.",
             "percentunit",

@@ -223,11 +223,15 @@ async def _results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult
 def _problem(job: Job, text: object, source: object, target: object) -> str:
     """Return why a row can't be translated; empty if it can."""
     if not isinstance(text, str):
-        return f"column {job.text_column!r} has no text, but {'nothing' if text is None else type(text).__name__}"
+        return f"column {job.text_column!r} {_instead(text, 'text')}"
     if not is_unicode(text):
         return f"column {job.text_column!r} has half of a surrogate pair; write both halves"
     if not isinstance(source, str):
-        return f"column {job.source_column!r} has no language code, but {type(source).__name__}"
+        return f"column {job.source_column!r} {_instead(source, 'a language code')}"
     if not isinstance(target, str) or not target:
         return f"column {job.target_column!r} has no language code, and there is no --to"
     return ""
+
+
+def _instead(value: object, wanted: str) -> str:
+    return "is empty (null)" if value is None else f"holds {type(value).__name__}, not {wanted}"

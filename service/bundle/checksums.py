@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.bundle.errors import BundleError
+from service.bundle.errors import CONVERT_AGAIN, BundleError
 from service.bundle.graph_file import DECODE, ENCODE, check_graph
 from service.bundle.manifest import Manifest
 from service.bundle.regular_file import open_regular
@@ -66,7 +66,8 @@ def _parsed(manifest: Manifest) -> dict[str, str]:
 def _check(directory: Path, checksums: Mapping[str, str]) -> None:
     problems = mismatches(directory, checksums)
     if problems:
-        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+        found = "; ".join(problems)
+        raise BundleError(f"{directory} is damaged: {found}. Put an intact copy there, or {CONVERT_AGAIN}.")
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:

@@ -1,5 +1,7 @@
 """The error of a bundle that can't be used, and how it quotes others."""
 
+CONVERT_AGAIN = "convert its checkpoint again with 'python -m export convert'"
+
 
 class BundleError(Exception):
     """A bundle can't be used; the message names it, the reason and the remedy."""

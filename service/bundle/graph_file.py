@@ -15,7 +15,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from service.bundle.errors import BundleError
+from service.bundle.errors import CONVERT_AGAIN, BundleError
 from service.bundle.protobuf import LENGTH, NotReadable, fields, last_part, parts, text
 from service.bundle.regular_file import open_regular
 from service.domain.errors import shown
@@ -81,10 +81,10 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}.") from error
     except NotReadable as error:
-        raise BundleError(f"{path} is not an ONNX graph: {error}. Export it again with 'make export'.") from error
+        raise BundleError(f"{path} is not an ONNX graph: {error}; {CONVERT_AGAIN}.") from error
     if problems:
         named = "; ".join(sorted(set(problems))[:3])
-        raise BundleError(f"{path} is not what a bundle may hold: {named}. Export it again with 'make export'.")
+        raise BundleError(f"{path} is not what a bundle may hold: {named}; {CONVERT_AGAIN}.")
 
 
 def _problems(data: bytes, files: Collection[str], fused: str) -> Iterator[str]:

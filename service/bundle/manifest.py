@@ -125,7 +125,9 @@ class Manifest:
                 raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is not a bundle's manifest.")
             document = json.loads(data.decode())
         except FileNotFoundError:
-            raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
+            raise BundleError(
+                f"{directory} holds no {MANIFEST_NAME}: it is no bundle. 'python -m export convert' writes one."
+            ) from None
         except OSError as error:
             raise BundleError(f"{path} can't be read: {error.strerror or one_line(error)}.") from error
         except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, too many digits

@@ -132,7 +132,7 @@ def _is_english(pair: LanguagePair) -> bool:
 def _program() -> str:
     """Return the command that runs this program again from the same directory."""
     started = Path(sys.argv[0])
-    if started.name == "__main__.py":
+    if started.name == "__main__.py" or not started.is_file():  # "-c": no program
         return f"{_from_here(Path(sys.executable))} -m service"
     found = shutil.which(started.name)
     return started.name if found and Path(found).absolute() == started.absolute() else _from_here(started)

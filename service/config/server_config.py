@@ -117,7 +117,9 @@ class ServerConfig:
     )
     api_keys: _OptionalPath = _lax(None, "A file of hashed API keys and their quotas; callers then need a key.")
     reflection: bool = _value(True, "Describe the API by gRPC reflection.")
-    max_connections: int = _number(10_000, "Maximum gRPC connections; more are closed immediately.", 1, _MAX_COUNT)
+    max_connections: int = _number(
+        10_000, "Maximum connections over gRPC, and over HTTP; beyond, one is closed for each.", 1, _MAX_COUNT
+    )
     max_request_bytes: int = _number(2**20, "Maximum size of a call's message, in bytes.", 1024, _GIB)
     max_bytes_in_flight_mib: int = _number(
         256,

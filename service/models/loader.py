@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from service.bundle.checksums import check_parsed, check_weights
-from service.bundle.errors import BundleError, one_line
+from service.bundle.errors import CONVERT_AGAIN, BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import EngineListener
@@ -106,9 +106,7 @@ def _bundle_errors(bundle: FoundBundle, device: str) -> Iterator[None]:
         if isinstance(error, BundleError | DeviceUnavailable):
             raise
         reason = f"{type(error).__name__}: {one_line(error)}"
-        raise BundleError(
-            f"{bundle.directory} can't be loaded ({reason}). Export it again with 'make export'."
-        ) from error
+        raise BundleError(f"{bundle.directory} can't be loaded ({reason}); {CONVERT_AGAIN}.") from error
 
 
 def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:

@@ -70,7 +70,7 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
     try:
         if not path.is_dir():
             raise BundleError(
-                f"{path} is not a directory; write a bundle with 'make export' or give one with --models."
+                f"{path} is not a directory; give one with --models. 'python -m export convert' writes bundles."
             )
         if (path / MANIFEST_NAME).exists():
             return [ModelDirectory(path, (_read_bundle(path, ""),))]
@@ -81,7 +81,7 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
     if not any(model.bundles or model.faults for model in models):
         raise BundleError(
             f"{path} holds neither {MANIFEST_NAME} nor <model>/<version>/{MANIFEST_NAME}; "
-            "write a bundle with 'make export' or give one with --models."
+            "give a folder that does with --models. 'python -m export convert' writes bundles."
         )
     return _without_shared_names(models)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
-from service.bundle.errors import BundleError, one_line
+from service.bundle.errors import CONVERT_AGAIN, BundleError, one_line
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GoldenPair, LanguagePair
 from service.domain.errors import ServiceError
@@ -74,7 +74,7 @@ def self_test(
     if len(differing) > len(manifest.golden) // _GOLDEN_PER_ALLOWED_DIFFERENCE:
         raise BundleError(
             f"{where} fails its self-test: {len(differing)} of {len(manifest.golden)} golden sentences come out "
-            "differently. Export it again with 'make export'."
+            f"differently; {CONVERT_AGAIN}."
         )
     _LOG.info("self-test of %s: %d of %d as exported", where, len(outputs) - len(differing), len(outputs))
 
@@ -100,8 +100,7 @@ def _are_probabilities(aligned: Iterable[Attention]) -> bool:
 
 def _bad_alignments(bundle: FoundBundle) -> BundleError:
     return BundleError(
-        f"{bundle.directory} fails its self-test: its alignments are not probabilities. "
-        "Export it again with 'make export'."
+        f"{bundle.directory} fails its self-test: its alignments are not probabilities; {CONVERT_AGAIN}."
     )
 
 
@@ -134,6 +133,6 @@ def _check_tokenizer(
     output_ids = manifest.without_end(golden.output_ids)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:
         raise BundleError(
-            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} differently than at export. "
-            "Export it again with 'make export'."
+            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} differently than at export; "
+            f"{CONVERT_AGAIN}."
         )

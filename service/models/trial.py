@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import service
-from service.bundle.errors import BundleError
+from service.bundle.errors import CONVERT_AGAIN, BundleError
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
@@ -29,7 +29,6 @@ from service.process.lifecycle import POLL_SECONDS
 from service.process.memory import resident_bytes
 
 _COMMAND = (sys.executable, "-P", "-m", "service.models.trial_process")
-_EXPORT = "export it again with 'make export'"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def _problem(process: "subprocess.Popen[bytes]", directory: Path, why: str, limi
         return str(json.loads(lines[-1])["problem"])
     if not why and code == -signal.SIGXCPU:
         why = f"took more than {limits.cpu_seconds} s of CPU time"
-    advice = f"{_EXPORT}, or start a server with it: there is no limit at the start" if why else _EXPORT
+    advice = f"{CONVERT_AGAIN}, or start a server with it: there is no limit at the start" if why else CONVERT_AGAIN
     why = why or f"ended {f'by {signal.Signals(-code).name}' if code < 0 else f'with code {code}'}"
     where = f" {lines[-1]}" if lines else ""
     return f"{directory} can't be loaded: a process that tried to {why}{where}; {advice}."

@@ -198,6 +198,7 @@ class Metrics:
             self._counters["rejected"].labels(refusal.reason)
         for outcome in ReloadOutcome:
             self._counters["reloads"].labels(outcome.value)
+        self._loop_lag = self._registry.histograms["event_loop_lag_seconds"].labels()
         self._gauges["inflight_requests"].set_function(lambda: self._num_inflight)
         self._gauges["memory_bytes"].set_function(memory_bytes)
         self._gauges["memory_limit_bytes"].set_function(memory_limit_bytes)  # each time: it may be changed meanwhile
@@ -270,6 +271,18 @@ class Metrics:
     def memory_for_calls(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
         self._gauges["bytes_in_flight_max"].set(max_bytes)
         self._gauges["bytes_in_flight"].set_function(num_bytes)
+
+    def has_connections(self, protocol: str, most: int, num_open: Callable[[], int]) -> None:
+        """Set how many connections there may be, and a callback for how many there are; called when read."""
+        self._gauges["connections_max"].labels(protocol).set(most)
+        self._gauges["connections"].labels(protocol).set_function(num_open)
+
+    def connections_refused(self, protocol: str) -> Callable[[], None]:
+        """Return what counts a connection closed because there were too many, from 0 on."""
+        return self._counters["connections_refused"].labels(protocol).inc
+
+    def loop_was_late(self, seconds: float) -> None:
+        self._loop_lag.observe(seconds)
 
     def watches_loop(self, num_tasks: Callable[[], int], silent_seconds: Callable[[], float]) -> None:
         """Set callbacks for the loop's tasks, and the time since it last ran; called on another thread when read."""

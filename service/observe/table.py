@@ -50,6 +50,7 @@ RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
 _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 _CALL = ("method", "code")
 _KEY = ("key",)
+_PROTOCOL = ("protocol",)
 _MODEL = ("model",)
 _VERSION = ("model", "version")
 
@@ -69,6 +70,10 @@ OF_SERVER = (
     Metric(_G, "ready", "1 while the server is ready for calls."),
     Metric(_G, "draining", "1 while the server is stopping."),
     Metric(_G, "event_loop_tasks", "Tasks on the event loop, such as calls in progress."),
+    Metric(_G, "connections", "Open connections of callers.", _PROTOCOL),
+    Metric(_G, "connections_max", "Maximum of these connections.", _PROTOCOL),
+    Metric(_C, "connections_refused", "Connections closed because there were too many.", _PROTOCOL),
+    Metric(_H, "event_loop_lag_seconds", "How late a timer of the event loop fires.", (), REQUEST_BUCKETS),
     Metric(_G, "event_loop_silence_seconds", "Time since the event loop last ran; it should run every second."),
     Metric(
         _G,

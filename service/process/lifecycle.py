@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import logging
+import random
 import signal
 import threading
 import time
@@ -12,7 +13,7 @@ from service.process.standard_streams import leave
 
 _LOG = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0  # between two beats of the event loop, and two looks at what should run
+LOOK_SECONDS = 1.0  # at most between two beats of the event loop; between two looks at what should run
 POLL_SECONDS = 0.02  # between two looks at what is about to end
 HUNG_SECONDS = 10.0  # how long the event loop may be silent, for probes: what does not run answers no calls either
 LAST_SECONDS = 2.0  # for what comes at the end, of a call or of the server: last messages, answers and spans
@@ -63,12 +64,15 @@ def leave_within(seconds: float, code: int) -> None:
 class Heartbeat:
     """Shows other threads whether the event loop runs: a bug or a suspended machine may block it.
 
-    One beat per second. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
+    One beat a second or sooner. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, late: Callable[[float], None], clock: Callable[[], float] = time.monotonic) -> None:
+        """Call `late` with the seconds by which each beat but the first is late: calls wait as long for the loop."""
+        self._late = late
         self._clock = clock
         self._beat_at_seconds = clock()
+        self._pause_seconds = 0.0  # between the last beat and the next one
         self._next: asyncio.TimerHandle | None = None
 
     def silent_seconds(self) -> float:
@@ -76,12 +80,19 @@ class Heartbeat:
         return self._clock() - self._beat_at_seconds
 
     def start(self) -> None:
-        self._beat(asyncio.get_running_loop())
+        self._schedule(asyncio.get_running_loop())
 
     def stop(self) -> None:
         if self._next is not None:
             self._next.cancel()
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._late(max(self.silent_seconds() - self._pause_seconds, 0.0))
+        self._schedule(loop)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        # At random: regular beats could always hit the same part of a period, such as the 100 ms after each of which
+        # the kernel lets a container with a CPU limit run again.
+        self._pause_seconds = LOOK_SECONDS * random.uniform(0.5, 1.0)
         self._beat_at_seconds = self._clock()
-        self._next = loop.call_later(LOOK_SECONDS, self._beat, loop)
+        self._next = loop.call_later(self._pause_seconds, self._beat, loop)

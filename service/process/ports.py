@@ -58,7 +58,12 @@ def join_address(host: str, port: int) -> str:
 
 def affordable_connections(most: int, num_ports: int = 1) -> int:
     """Return how many connections each of `num_ports` ports may have: `most`, or what `ulimit -n` allows."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = max_descriptors()
     # For everything else: both HTTP ports of operators, and files of models, certificates and keys.
     reserved = 256
     return max(min(most, max(limit - reserved, limit // 2) // num_ports), 1)
+
+
+def max_descriptors() -> int:
+    """Return how many descriptors this process may have open: `ulimit -n`."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

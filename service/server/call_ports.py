@@ -13,6 +13,7 @@ from service.faces.dragoman.grpc import dragoman_api
 from service.faces.google.grpc import google_api
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Memory
+from service.faces.grpc.open_connections import num_connections
 from service.faces.grpc.server import NEVER_OPEN, build_grpc_server
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import CallListener
@@ -22,6 +23,7 @@ from service.faces.kserve.methods import KServeMethods
 from service.process.disk import TemporaryFolder
 from service.process.lifecycle import LAST_SECONDS, Phase
 from service.process.ports import PortError, check_port, join_address
+from service.server.connection_watch import ConnectionWatch
 from service.server.model_loading import Models
 from service.server.observing import Observers
 from service.server.reloading import follow_files
@@ -65,9 +67,12 @@ class CallPorts:
             kserve_api(self._kserve, self.pipeline, self._closing, deadline_seconds, memory.held),
         )
         self._health = HealthServicer([api.name for api in apis])
-        self._grpc = build_grpc_server(config, apis, self.pipeline, self._open_calls, self._health, memory)
+        self._connections = ConnectionWatch(config, self._metrics)
+        self._grpc = build_grpc_server(
+            config, apis, self.pipeline, self._open_calls, self._health, memory, self._connections.most
+        )
         self._http: CallListener | None = None
-        self._following_files: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._background: BackgroundWork | None = None
         self._stopping: asyncio.Future[None] | None = None
         self._dropping: asyncio.Task[None] | None = None
@@ -89,12 +94,15 @@ class CallPorts:
         except RuntimeError as error:
             raise PortError(f"can't listen on {address} for gRPC: {error}") from error
         await self._grpc.start()
+        self._connections.add("grpc", num_connections)
         if self._config.http_port >= 0:
-            self._http = self._http_listener()
+            self._http = http = self._http_listener()
+            self._connections.add("http", lambda: http.num_connections)
             self.http_port = self._http.port
             self._http.start()
+        self._watching.append(asyncio.create_task(self._connections.warn()))
         if self._tls or self._gate:
-            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
+            self._watching.append(asyncio.create_task(follow_files(self._tls, self._gate, self._metrics)))
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.
@@ -116,12 +124,14 @@ class CallPorts:
             self._closing.is_set,
             lambda: self._phase() is Phase.DRAINING or self._closing.is_set(),
             self._tls.context() if self._tls else None,
+            self._connections.most,
+            self._connections.refusals("http"),
         )
 
     async def drain(self, grace_seconds: float) -> None:
         """Take no new calls, and wait until the accepted ones are answered, but not longer than `grace_seconds`."""
-        if self._following_files is not None:
-            self._following_files.cancel()
+        for task in self._watching:
+            task.cancel()
         self._health.close()
         self._closing.set()
         # A call whose engine is stopped still gets its answer.

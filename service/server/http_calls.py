@@ -26,7 +26,7 @@ from service.jobs.background import BackgroundWork
 from service.jobs.keeper import DocumentKeeper
 from service.jobs.reading import DocumentReaders
 from service.jobs.translation import DocumentTranslator
-from service.process.ports import affordable_connections, bound_port
+from service.process.ports import bound_port
 from service.translation.translator import Translator
 
 
@@ -79,6 +79,8 @@ def call_listener(
     is_closing: Callable[[], bool],
     is_draining: Callable[[], bool],
     tls: ssl.SSLContext | None,
+    max_connections: int,
+    refused: Callable[[], None],
 ) -> CallListener:
     """Bind the port of callers; it answers from `start` on."""
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=config.reuse_port)
@@ -90,6 +92,6 @@ def call_listener(
         takes_anyone=config.http_without_keys,
     )
     app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, is_draining, Cors(config.http_origin), rules)
-    most = affordable_connections(config.max_connections, num_ports=2)
     # Idle as long as nginx keeps them: clients that pool connections must rarely find one that is closed.
-    return CallListener(port, app, ConnectionLimits(most, idle_seconds=75.0, cancels=True), tls)
+    of_port = ConnectionLimits(max_connections, idle_seconds=75.0, cancels=True)
+    return CallListener(port, app, of_port, tls, refused)

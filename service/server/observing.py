@@ -39,7 +39,8 @@ class Observers:
 def observers_of(config: ServerConfig) -> Observers:
     """Return the observers; must be called on the server's event loop."""
     loop = asyncio.get_running_loop()
-    metrics, errors, heartbeat = Metrics(), RecentErrors(), Heartbeat()
+    metrics, errors = Metrics(), RecentErrors()
+    heartbeat = Heartbeat(metrics.loop_was_late)
     metrics.built_with(service.__version__, onnxruntime_version(), config.device)
     metrics.watches_loop(lambda: len(asyncio.all_tasks(loop)), heartbeat.silent_seconds)
     tracing = tracing_of(config)

@@ -23,8 +23,10 @@ VERSION = "1"  # of the tiny model
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
 NAMES_BY_LABELS = {
     "": """inflight_requests ready draining event_loop_tasks event_loop_silence_seconds memory_bytes memory_limit_bytes
-        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens""",
+        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens
+        event_loop_lag_seconds""",
     "method code": "requests request_duration_seconds",
+    "protocol": "connections connections_max connections_refused",
     "reason": "rejected",
     "outcome": "reloads",
     "version onnxruntime_version provider": "build_info",
@@ -57,7 +59,7 @@ def translate(server: InProcessServer, texts: list[str], **options: Any) -> list
 @pytest.fixture(scope="module")
 def busy(share: Serve) -> InProcessServer:
     """Return a server that has all metrics, and has answered a call and refused one."""
-    server = share(triton_metrics=True)
+    server = share(triton_metrics=True, http_port=0)
     translate(server, ["Hello"])
     with server.client() as client:
         assert client.models()
@@ -265,6 +267,12 @@ def test_every_metric_is_documented_and_every_documented_one_is_there(busy: InPr
     exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}
     only_with_tls = {"tls_certificate_not_after_seconds"}
     assert {name for name in exposed if not name.endswith("_created")} == documented() - only_with_tls
+
+
+def test_the_lag_of_the_event_loop_is_measured_all_the_time(server: InProcessServer) -> None:
+    before = server.metric("dragoman_event_loop_lag_seconds_count")
+    eventually(lambda: server.metric("dragoman_event_loop_lag_seconds_count") > before + 1)
+    assert server.metric("dragoman_event_loop_lag_seconds_sum") >= 0
 
 
 @pytest.mark.parametrize("version", ["x", "1.x.0", "", "1.0.0; q=NaN", "9" * 5000])

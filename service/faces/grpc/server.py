@@ -16,7 +16,6 @@ from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Intake, Memory
 from service.process.event_loop import patient_threads
-from service.process.ports import affordable_connections
 
 _ALGORITHMS = 1 << grpc.Compression.NoCompression.value  # as bits
 _INFLATES = False
@@ -43,13 +42,14 @@ def build_grpc_server(
     open_calls: OpenCalls,
     health_servicer: HealthServicer,
     memory: Memory,
+    max_connections: int,
 ) -> grpc.aio.Server:
     """Return a server that is neither bound to a port nor started."""
     logging.getLogger(GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(
             interceptors=[CallInterceptor(apis, pipeline, Intake(memory), open_calls)],
-            options=_channel_options(config),
+            options=_channel_options(config, max_connections),
         )
     for api in apis:
         api.add_to(server)
@@ -59,7 +59,7 @@ def build_grpc_server(
     return server
 
 
-def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
+def _channel_options(config: ServerConfig, max_connections: int) -> list[tuple[str, int]]:
     options = [
         # Compressed messages are rejected before inflating them, which could take a thousand times the memory.
         ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
@@ -69,7 +69,7 @@ def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
         # Between these two sizes gRPC rejects some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
-        *connection_options(affordable_connections(config.max_connections, 1 + (config.http_port >= 0))),
+        *connection_options(max_connections),
     ]
     if config.max_connection_age_seconds:
         options += [
@@ -83,6 +83,7 @@ def connection_options(max_connections: int) -> list[tuple[str, int]]:
     """Return options for `grpc.aio.server`."""
     return [
         ("grpc.max_allowed_incoming_connections", max_connections),
+        ("grpc.enable_channelz", 1),  # which counts them: `num_connections`
         ("grpc.max_concurrent_streams", MAX_CALLS),
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),  # on fast networks it would let windows grow to megabytes

@@ -9,6 +9,7 @@ import logging
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -26,13 +27,19 @@ class CallListener:
     """Listens once constructed; answers on the running event loop from `start` to `stop`."""
 
     def __init__(
-        self, listening: socket.socket, app: Application, limits: ConnectionLimits, tls: ssl.SSLContext | None = None
+        self,
+        listening: socket.socket,
+        app: Application,
+        limits: ConnectionLimits,
+        tls: ssl.SSLContext | None = None,
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
+        """Call `refused` for each connection that is closed because there are too many."""
         self.port: int = listening.getsockname()[1]
         self._socket = listening
         self._socket.setblocking(False)
         self._socket.listen(socket.SOMAXCONN)
-        self._connections = OpenConnections(limits, app)
+        self._connections = OpenConnections(limits, app, refused)
         self._tls = tls
         self._connecting: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None

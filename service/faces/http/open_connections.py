@@ -76,10 +76,12 @@ class OpenConnections:
     several, it is the one that has waited longest since its last request.
     """
 
-    def __init__(self, limits: ConnectionLimits, app: Application) -> None:
+    def __init__(self, limits: ConnectionLimits, app: Application, refused: Callable[[], None]) -> None:
+        """Call `refused` for each connection that is closed because there are too many."""
         self.limits = limits
         self.app = app
         self.is_stopping = False
+        self._refused = refused
         # Whatever arrives passes through here: the loop reads nothing else before it has been copied.
         self.scratch = memoryview(bytearray(MAX_HEAD_BYTES))
         self._ended = asyncio.Event()  # any of them
@@ -94,6 +96,7 @@ class OpenConnections:
     def admit(self, connection: Connection) -> bool:
         """Count a connection, instead of another one if needed; return False if none makes room."""
         if len(self._all) >= self.limits.most:
+            self._refused()
             other = next(self._making_room(), None)
             if other is None:
                 return False

@@ -245,8 +245,8 @@ async def test_rows_fail_alone_and_have_languages_of_their_own(tmp_path: Path) -
     assert rows[-1]["text"] == "\ud83d"
     assert [row["error"] for row in rows] == [
         None,
-        "column 'text' has no text, but nothing",
-        "column 'text' has no text, but int",
+        "column 'text' is empty (null)",
+        "column 'text' holds int, not text",
         "line 4 is not JSON: Expecting value: line 1 column 1 (char 0)",
         None,
         "column 'to' has no language code, and there is no --to",

@@ -74,8 +74,9 @@ def test_several_sources_need_a_choice(server: Any) -> None:
     assert "--from en --to de" in ready_line(*server("en>de", "fr>de"))
 
 
-def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", [str(Path.cwd() / "service/__main__.py"), "serve"])
+@pytest.mark.parametrize("started", [str(Path.cwd() / "service/__main__.py"), "-c", "", "no/such/file"])
+def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch, started: str) -> None:
+    monkeypatch.setattr(sys, "argv", [started, "serve"])
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
     assert "Try: .venv/bin/python -m service translate" in ready_line(*server())
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")

@@ -66,7 +66,7 @@ def test_grpc_knows_every_option_that_it_is_given() -> None:
     """gRPC silently ignores options that it does not know."""
     (library,) = (Path(grpc.__file__).parent / "_cython").glob("cygrpc*.so")
     code = library.read_bytes()
-    server = _channel_options(ServerConfig(max_connection_age_seconds=1))
+    server = _channel_options(ServerConfig(max_connection_age_seconds=1), max_connections=1)
     names = {name for name, _ in (*target_of("10.0.0.1:1,10.0.0.2:2").options, *server)}
     assert {name for name in names if name.encode() not in code} == set()
     assert b"grpc.http2.min_recv_ping_interval_without_data_ms" not in code  # otherwise the search would find anything

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.bundle.errors import BundleError
+from service.bundle.errors import CONVERT_AGAIN, BundleError
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
@@ -46,7 +46,8 @@ def problem(found: FoundBundle, *command: str) -> str:
 def test_what_loading_finds_is_said_in_its_words(found: FoundBundle) -> None:
     (found.directory / "source.model").write_bytes(b"x")
     assert problem(found) == (
-        f"{found.directory} is damaged: source.model does not match its checksum. Write it again with 'make export'."
+        f"{found.directory} is damaged: source.model does not match its checksum. Put an intact copy there, or "
+        f"{CONVERT_AGAIN}."
     )
 
 
@@ -59,17 +60,17 @@ def test_what_was_tried_is_what_will_be_loaded(found: FoundBundle) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{SAY}import os; os.abort()", "ended by SIGABRT opening a.onnx; export it again with 'make export'."),
-        (f"{SAY}import os; os._exit(3)", "ended with code 3 opening a.onnx; export it"),
-        ("import os; os._exit(0)", "ended with code 0; export it"),
+        (f"{SAY}import os; os.abort()", f"ended by SIGABRT opening a.onnx; {CONVERT_AGAIN}."),
+        (f"{SAY}import os; os._exit(3)", "ended with code 3 opening a.onnx; convert its checkpoint"),
+        ("import os; os._exit(0)", "ended with code 0; convert its checkpoint"),
         (
             f"{SAY}memory = bytearray(2**28); input(); input()",
-            "took more than 128 MiB of memory opening a.onnx; export",
+            "took more than 128 MiB of memory opening a.onnx; convert",
         ),
-        (f"{SAY}input(); input()", "took more than 0.5 s opening a.onnx; export it again with 'make export', or start"),
+        (f"{SAY}input(); input()", f"took more than 0.5 s opening a.onnx; {CONVERT_AGAIN}, or start"),
         (
             "import signal; signal.raise_signal(signal.SIGXCPU)",
-            "took more than 7 s of CPU time; export it again with 'make export', or start a server with it",
+            f"took more than 7 s of CPU time; {CONVERT_AGAIN}, or start a server with it",
         ),
     ],
 )

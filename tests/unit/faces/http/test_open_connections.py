@@ -30,7 +30,11 @@ class FakeConnection:
 
 class Port:
     def __init__(self, most: int) -> None:
-        self.connections: Any = OpenConnections(ConnectionLimits(most), None)  # type: ignore[arg-type]
+        self.num_refused = 0
+        self.connections: Any = OpenConnections(ConnectionLimits(most), None, self._refused)  # type: ignore[arg-type]
+
+    def _refused(self) -> None:
+        self.num_refused += 1
 
     def open(self, host: str, state: State = State.WAITING, *, trusted: bool = False) -> FakeConnection | None:
         connection = FakeConnection(self.connections, host)
@@ -72,6 +76,7 @@ def test_who_is_trusted_stays_while_a_request_is_under_way(state: State) -> None
     port.opened("new", State.WORKING)
     assert closed(stranger, *trusted) == [True, False, False]
     assert port.open("new") is None
+    assert port.num_refused == 2  # it and the stranger
     trusted[0].enter(State.WAITING)
     port.opened("new", State.WORKING)
     assert closed(*trusted) == [True, False]
