@@ -30,7 +30,7 @@ def told_by_systemd(unit: str, folder: Path) -> str:
     """Return what systemd finds wrong with a unit whose program is there."""
     path = folder / "dragoman.service"
     path.write_text(unit.replace("/opt/dragoman/bin/dragoman", "/bin/true"))
-    command = [tool("systemd-analyze", "systemd"), "verify", path]
+    command = [tool("systemd-analyze", "systemd"), "verify", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patient(60), check=False)
     return done.stdout + done.stderr
 
