@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from export.importers.registry import KINDS
 from tests.servers import REPOSITORY
 
 WIDTH = 120
@@ -101,3 +102,12 @@ def test_the_site_with_a_broken_link_is_not_built(tmp_path: Path) -> None:
     done = built(tmp_path, "\nSee [nothing](install.md#nothing).\n")
     assert done.returncode != 0
     assert "anchor does not exist" in done.stderr
+
+
+def test_the_pages_agree_with_the_registry_on_what_is_converted() -> None:
+    models, limits = ((REPOSITORY / "docs" / name).read_text(encoding="utf-8") for name in ("models.md", "limits.md"))
+    assert set(re.findall(r"^\| `([\w-]+)` \|", models, re.MULTILINE)) >= {kind.name for kind in KINDS}
+    (denied,) = re.findall(r"- \*\*Models\*\*:.*?only:(.*?\.) ", limits, re.DOTALL)
+    assert "no mixtures of experts" in " ".join(denied.split())
+    families = [family.replace("_", "") for kind in KINDS for family in kind.model_types]
+    assert [family for family in families if family.lower() in denied.lower().replace("-", "")] == []
