@@ -33,7 +33,7 @@ PB := service/faces/grpc/pb
 KERNELS := service/kernels/libdragoman_kernels.so
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full test-slowest test-image soak check format proto bench bench-quick bench-serving bench-peers clean help
+.PHONY: serve export $(EXPORTS) test test-full test-slowest test-image soak check format proto docs bench bench-quick bench-serving bench-peers clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +83,11 @@ proto: .venv/installed-dev ## Generate the messages of the server and of the cli
 	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=$(PB) --pyi_out=$(PB) dragoman/v1/translation.proto
 	@cp $(PB)/dragoman/v1/translation_pb2.py $(PB)/dragoman/v1/translation_pb2.pyi client/dragoman_client/pb/
 	@$(BIN)/python -m grpc_tools.protoc -Iclient/proto --python_out=client --pyi_out=client dragoman_client/pb/rpc.proto
+
+docs: .venv/installed-dev ## Build the site of the documents: build/site/index.html
+	@rm -rf build/docs
+	@$(BIN)/python docs/site/collect.py build/docs
+	@$(BIN)/zensical build --strict --clean
 
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks

@@ -23,17 +23,23 @@ def nginx(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
     """Run nginx in front of servers on loopback; yield its address."""
     port = free_port()
     text = with_ports(NGINX_CONF.read_text(), {LISTENING: port} | dict(zip(SERVERS, server_ports, strict=True)))
+    text = text.replace("worker_processes auto", "worker_processes 2")
+    with running_nginx(folder, text, port):
+        yield f"127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def running_nginx(folder: Path, text: str, port: int, tls: grpc.ChannelCredentials | None = None) -> Iterator[None]:
+    """Run nginx with this configuration until gRPC reaches the port, with TLS if there are credentials for it."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # the default folders are writable by root only
     temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-    text = text.replace("http {", f"http {{ {temporary}").replace("worker_processes auto", "worker_processes 2")
     conf = folder / "nginx.conf"
-    conf.write_text(text)
+    conf.write_text(text.replace("http {", f"http {{ {temporary}"))
     flags = f"daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;"
     program = tool("nginx", "nginx-light")
-    with _running(
-        [program, "-p", str(folder), "-c", str(conf), "-e", f"{folder}/nginx.log", "-g", flags], port, folder
-    ):
-        yield f"127.0.0.1:{port}"
+    command = [program, "-p", str(folder), "-c", str(conf), "-e", f"{folder}/nginx.log", "-g", flags]
+    with _running(command, port, folder, tls):
+        yield
 
 
 @contextlib.contextmanager
@@ -64,12 +70,15 @@ def with_ports(text: str, ports: dict[int, int]) -> str:
 
 
 @contextlib.contextmanager
-def _running(command: Sequence[str], port: int, folder: Path) -> Iterator[None]:
+def _running(
+    command: Sequence[str], port: int, folder: Path, tls: grpc.ChannelCredentials | None = None
+) -> Iterator[None]:
     output = folder / "output"
     with output.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        address = f"localhost:{port}"
+        with grpc.secure_channel(address, tls) if tls else grpc.insecure_channel(address) as channel:
             connected = grpc.channel_ready_future(channel)
             eventually(lambda: connected.done() or process.poll() is not None)
         assert process.poll() is None, output.read_text()

@@ -1,6 +1,6 @@
 """Documents of common formats: their texts, and the same documents with translations in place of these. Pure.
 
-A document is never written anew from a parsed form: translations replace the texts where they are in the source, and
+A document is never rebuilt from a parsed form: translations replace the texts where they are in the source, and
 every other byte stays as it was.
 """
 

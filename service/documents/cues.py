@@ -1,7 +1,7 @@
 """What the cues of subtitles say: a text for each speaker of a cue, and one for a sentence over several cues.
 
 A cue keeps its number of lines, of about equal lengths, which rather end after a sentence. The translation of a
-sentence over several cues is laid back over them in proportion to the lengths of what they said. Words with times of
+sentence over several cues is divided among them in proportion to the lengths of what they said. Words with times of
 their own stay in their cue, and a line that two cues show is a text, so that it is the same in both: captions of a
 machine, or of live television, roll up, each with the last line of the one before.
 """

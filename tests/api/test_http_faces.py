@@ -226,7 +226,7 @@ def test_an_unknown_path_is_told_in_the_words_of_the_api_it_looks_like(
 ) -> None:
     reply = call(server.http_url, "POST", path, {})
     assert (reply.status, shape(reply.document)) == (404, shape_of_errors(server, like))
-    assert f"'{path}' is not here; /v1/docs lists what is." in reply.body.decode()
+    assert f"unknown path '{path}'; /v1/docs lists what is." in reply.body.decode()
 
 
 def shape(document: Any) -> Any:
@@ -271,7 +271,7 @@ def test_another_method_is_told_in_the_words_of_its_api(server: InProcessServer,
     reply = call(server.http_url, "PATCH", FACES[name].path)
     assert (reply.status, shape(reply.document)) == (405, shape_of_errors(server, name))
     assert "POST" in reply.headers["allow"]
-    assert "PATCH is not possible here" in reply.body.decode()
+    assert "PATCH is not supported by this path" in reply.body.decode()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The workflow of a release: read, and audited by zizmor; nothing here can run it."""
+"""The workflows of a release and of pull requests: read, and audited by zizmor; nothing here can run them."""
 
 import json
 import re
@@ -15,8 +15,10 @@ from tests.servers import REPOSITORY
 
 ZIZMOR = Path(sys.executable).with_name("zizmor")
 SETTINGS = REPOSITORY / ".github" / "zizmor.yml"
-TEXT = (REPOSITORY / ".github" / "workflows" / "release.yml").read_text()
+WORKFLOWS = REPOSITORY / ".github" / "workflows"
+TEXT = (WORKFLOWS / "release.yml").read_text()
 JOBS: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["jobs"]
+OF_EVERY_DEBIAN = {"chroot": "coreutils", "dpkg-deb": "dpkg", "nsenter": "util-linux", "openssl": "openssl"}
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 
 
@@ -30,8 +32,27 @@ def findings(workflow: str, folder: Path) -> set[str]:
     return {finding["ident"] for finding in json.loads(told.stdout) if not finding["ignored"]}
 
 
-def test_an_audit_finds_nothing(tmp_path: Path) -> None:
-    assert findings(TEXT, tmp_path) == set()
+@pytest.mark.parametrize("name", ["release.yml", "ci.yml"])
+def test_an_audit_finds_nothing(tmp_path: Path, name: str) -> None:
+    assert findings((WORKFLOWS / name).read_text(), tmp_path) == set()
+
+
+def test_pull_requests_run_what_a_developer_runs() -> None:
+    workflow = yaml.safe_load((WORKFLOWS / "ci.yml").read_text())
+    assert "pull_request" in workflow[True]  # YAML 1.1 reads "on" as a truth value
+    assert workflow["jobs"]["test"]["steps"][-1] == {"run": ".ci/run"}
+
+
+def test_each_program_that_a_test_asks_for_is_installed_by_ci() -> None:
+    rows = [line.split() for line in (REPOSITORY / ".ci/packages.txt").read_text().splitlines() if line[0] != "#"]
+    installed = {(name, package) for package, names, *_ in rows for name in names.split(",")}
+    asked = {
+        found
+        for path in (REPOSITORY / "tests").rglob("*.py")
+        for found in re.findall(r'\btool\("([\w+-]+)", ?"([\w+-]+)"\)', path.read_text("utf-8"))
+    }
+    assert len(asked) > 15
+    assert asked - installed == {(name, OF_EVERY_DEBIAN[name]) for name in OF_EVERY_DEBIAN}
 
 
 @pytest.mark.parametrize(

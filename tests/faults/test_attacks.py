@@ -14,7 +14,6 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller, cpu_seconds
-from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
@@ -100,7 +99,7 @@ def large_server(tiny_models: Path) -> Iterator[ServerProcess]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, name: str, proved: Proved) -> None:
+def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, name: str) -> None:
     """At a thirtieth of its size, on a server that accepts it. Before the fix, some took minutes, or gigabytes."""
     attack, server = ATTACKS[name], large_server
     assert answer(server.address, translation("Hello"), 30.0)[0] is OK
@@ -114,10 +113,9 @@ def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, nam
     assert grown < 150
     used = cpu_seconds(server) - cpu
     assert used < 20
-    proved("attacks", cases=attack.num_calls, cpu_seconds=round(used, 2), mib=round(grown))
 
 
-def test_nothing_is_computed_for_a_call_that_is_over(large_server: ServerProcess, proved: Proved) -> None:
+def test_nothing_is_computed_for_a_call_that_is_over(large_server: ServerProcess) -> None:
     """Before the fix, two such calls occupied both planning threads for a minute."""
     attack = ATTACKS["paragraphs that nobody waits for"]
     attacker = Attacker(large_server.address)
@@ -132,10 +130,9 @@ def test_nothing_is_computed_for_a_call_that_is_over(large_server: ServerProcess
     left = cpu_seconds(large_server) - after
     assert left < 0.5
     attacker.close()
-    proved("attacks", cases=2, cpu_seconds_after_the_deadline=round(left, 3))
 
 
-def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved) -> None:
+def test_short_work_does_not_wait_for_planning(tiny_models: Path) -> None:
     """Texts planned off the event loop: 5,000 characters, small HTML, a detection."""
     with ServerProcess(tiny_models, "--grace-seconds", "1", *LARGE_SERVER) as server:
         attacker = Attacker(server.address)
@@ -150,12 +147,9 @@ def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved
             assert answer(server.address, message, HEALTHY_SECONDS, method)[0] is OK
         assert not any(each.done() for each in sent)  # otherwise this test proves nothing
         server.signal(signal.SIGTERM)
-        began = time.monotonic()
         code, _, _ = server.wait(patient(30.0))
         assert code == 0
-        seconds = time.monotonic() - began
         attacker.close()
-    proved("attacks", cases=len(small), stop_seconds=round(seconds, 1))
 
 
 @pytest.mark.full
@@ -163,7 +157,7 @@ def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved
 @pytest.mark.parametrize(
     ("arguments", "most"), [((), MOST), ((), ALLOWED), (LARGE_SERVER, MOST)], ids=["refused", "allowed", "large"]
 )
-def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...], most: int, proved: Proved) -> None:
+def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...], most: int) -> None:
     """Each pair runs on the shipped model, in three ways.
 
     At full size on the default server, which rejects it; at the largest size that server accepts; and at full size on a
@@ -188,4 +182,3 @@ def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...],
     print(f"memory {grown:.0f} MiB more")
     assert p99_ms < 200
     assert grown < (MEMORY_MIB if not arguments else 4 * MEMORY_MIB)
-    proved("attacks", cases=num_calls, p99_ms=round(p99_ms), worst_ms=round(worst_ms), mib=round(grown))

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from service.engine.engine import Engine
-from tests.faults.proofs import Proved
 from tests.faults.test_cross_talk import answers, differences, places
 from tests.grpc_calls import request_of
 from tests.mixed_calls import DAY_SECONDS, GRPC_KINDS, HTTP_KINDS, MOMENTS, GrpcCall, HttpCall, MixedCall, mixed_calls
@@ -225,7 +224,6 @@ def test_nothing_is_left_of_calls_that_were_given_up(
     loop_thread: LoopThread,
     server: InProcessServer,
     quiet: InProcessServer,
-    proved: Proved,
     protocol: Protocol,
     count: int,
 ) -> None:
@@ -242,12 +240,9 @@ def test_nothing_is_left_of_calls_that_were_given_up(
     alone = loop_thread.run(answers(quiet.address, [calls[each] for each in numbers], 1, quiet.http_url), seconds)
     wrong = differences(alone, [found[number] for number in numbers])
     assert not wrong, f"{len(wrong)} of {len(numbers)} answers are others, first {calls[numbers[wrong[0]]]}"
-    proved("cancellation", cases=count, memory_mib=round(growth, 1))
 
 
-def test_nothing_is_left_of_a_client_that_was_killed(
-    loop_thread: LoopThread, server: InProcessServer, proved: Proved
-) -> None:
+def test_nothing_is_left_of_a_client_that_was_killed(loop_thread: LoopThread, server: InProcessServer) -> None:
     left = Left(server)
     engine = server.server.models[0].engine
     client = subprocess.Popen(
@@ -265,7 +260,6 @@ def test_nothing_is_left_of_a_client_that_was_killed(
         client.kill()
         client.communicate(timeout=patient(10))
     left.check_nothing()
-    proved("cancellation", cases=40)
 
 
 def test_what_is_left_is_noticed(loop_thread: LoopThread, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

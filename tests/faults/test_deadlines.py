@@ -16,7 +16,6 @@ from service.engine.engine import Engine
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.worker import Turn, Worker
-from tests.faults.proofs import Proved
 from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
@@ -60,9 +59,7 @@ class Turns:
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(
-    num_workers: int, proved: Proved
-) -> None:
+def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(num_workers: int) -> None:
     """On a clock that only steps advance, sequence `n` expires during step `n`."""
     rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_workers)))
     told: dict[Sequence, float] = {}
@@ -93,12 +90,9 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
         assert told[sequence] - sequence.deadline_seconds <= 1.0 * num_workers, "told before its worker's next step"
     if num_workers == 1:  # two workers' row counts are of slightly different moments
         assert [rows[number] for number in range(3, 11)] == [8, 7, 6, 5, 4, 3, 2, 1], "free in the step after"
-    proved("deadlines", cases=len(sequences))
 
 
-def test_no_call_outlives_its_deadline_by_more_than_two_steps(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
+def test_no_call_outlives_its_deadline_by_more_than_two_steps(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     turns = Turns(server.server.models[0].engine, monkeypatch)
     codes = send_with_deadlines(server, NUM_CALLS, seed=1)
@@ -111,7 +105,6 @@ def test_no_call_outlives_its_deadline_by_more_than_two_steps(
     assert max(outlived.values()) <= MOST_STEPS
     engine = server.server.models[0].engine
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
-    proved("deadlines", cases=NUM_CALLS, most_steps_outlived=max(outlived.values()))
 
 
 @pytest.mark.plain
@@ -127,7 +120,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(serve: Serve, monkeypatch: p
     assert max(turns.steps_after_deadline().values()) > MOST_STEPS
 
 
-def test_what_cannot_be_done_in_time_is_refused_at_the_door(serve: Serve, proved: Proved) -> None:
+def test_what_cannot_be_done_in_time_is_refused_at_the_door(serve: Serve) -> None:
     """No step is run for it, and the caller is told immediately instead of at its deadline."""
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
@@ -143,7 +136,6 @@ def test_what_cannot_be_done_in_time_is_refused_at_the_door(serve: Serve, proved
     assert "takes about" in error.details()  # so the server rejected it before the deadline
     assert server.metric("dragoman_admissions_total", model="tiny") == admitted
     assert server.metric("dragoman_rejected_total", reason="deadline") == 1
-    proved("deadlines", cases=1)
 
 
 def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> dict[str, int]:

@@ -13,7 +13,6 @@ import pytest
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.callers import Callers
 from tests.faults.bystanders import SmallCaller, cpu_seconds
-from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of
 from tests.key_files import ALICE, BOB, write_keys
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, eventually
@@ -93,7 +92,7 @@ LONG = (pytest.mark.full, pytest.mark.timeout(600))
     [(DROPS, 300, False), *(pytest.param([each], 5_000, True, marks=LONG, id=each.__name__) for each in DROPS)],
 )
 def test_dropped_calls_keep_nobody_elses_waiting(
-    server: ServerProcess, drops: Sequence[Drop], count: int, proved: Proved, *, is_full: bool
+    server: ServerProcess, drops: Sequence[Drop], count: int, *, is_full: bool
 ) -> None:
     """Before the fix, threads that woke for each other's turns kept the interpreter from the event loop."""
     before = num_calls(server, "alice")
@@ -110,4 +109,3 @@ def test_dropped_calls_keep_nobody_elses_waiting(
     if is_full:
         assert p99_ms < 100
         assert worst_ms < 200
-    proved("attacks", cases=count, p99_ms=round(p99_ms), worst_ms=round(worst_ms))

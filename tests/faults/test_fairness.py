@@ -12,7 +12,6 @@ import pytest
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
-from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of, ways_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
@@ -133,9 +132,7 @@ def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest
     assert set(origins.of(2)) == {("operators",)}
 
 
-def test_a_burst_is_let_in_by_default(
-    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
+def test_a_burst_is_let_in_by_default(serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that is set holds for bursts too: tests/faults/test_overload.py."""
     monkeypatch.setattr(servers, "LONG_QUEUE_SECONDS", 0.0)
     server = serve(max_slots=1)
@@ -148,4 +145,3 @@ def test_a_burst_is_let_in_by_default(
                 await asyncio.gather(*(stub.Translate(slow_request(1), timeout=patient(60)) for _ in range(num_calls)))
 
     loop_thread.run(burst(), patient(60))
-    proved("overload", cases=NUM_BURST)

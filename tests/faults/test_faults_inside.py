@@ -25,7 +25,6 @@ from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.supervisor import Supervisor
 from tests.faults.planted import BOUND_SECONDS, Answer, Run, ask, plant
-from tests.faults.proofs import Proved
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -134,7 +133,7 @@ OUT_OF_MEMORY = ort_errors.RuntimeException(
 )
 
 
-def test_a_run_that_raises_fails_its_calls_only(site: Callable[..., Site], proved: Proved) -> None:
+def test_a_run_that_raises_fails_its_calls_only(site: Callable[..., Site]) -> None:
     here, errors = site(), (RuntimeError("device error"), OUT_OF_MEMORY, MemoryError())
     cases = [*itertools.product(GRAPHS, errors, (1, 3))]
     for graph, error, times in cases:
@@ -146,10 +145,9 @@ def test_a_run_that_raises_fails_its_calls_only(site: Callable[..., Site], prove
         assert type(error).__name__ in answers[0][1]
         assert fault.num_raised == times
     here.expect_well()
-    proved("faults-inside", cases=len(cases))
 
 
-def test_runs_that_always_raise_restart_the_engine_until_they_work(site: Callable[..., Site], proved: Proved) -> None:
+def test_runs_that_always_raise_restart_the_engine_until_they_work(site: Callable[..., Site]) -> None:
     here = site()
     for restarts, graph in enumerate(GRAPHS, 1):
         with pytest.MonkeyPatch.context() as patch:
@@ -172,12 +170,9 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(site: Callabl
             assert here.check() == NOT_SERVING
             fault.times = 0
             here.expect_well(restarts)
-    proved("recovery", cases=len(GRAPHS))
 
 
-def test_what_is_no_number_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
+def test_what_is_no_number_fails_its_calls_only(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     here, times = site(), [0]
     is_fused = isinstance(here.worker.runner, FusedRunner)
 
@@ -208,7 +203,6 @@ def test_what_is_no_number_fails_its_calls_only(
             eventually(lambda: here.check() == NOT_SERVING)
             times[0] = 0
             here.expect_well(restarts)
-    proved("faults-inside", cases=2 * len(cases))
 
 
 def _spoil(buffers: Any) -> None:
@@ -219,9 +213,7 @@ def _spoil(buffers: Any) -> None:
 
 
 @pytest.mark.plain
-def test_slow_runs_keep_deadlines_and_health(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
+def test_slow_runs_keep_deadlines_and_health(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     here = site()
 
     def slow(work: Run, binding: Binding) -> None:
@@ -237,11 +229,10 @@ def test_slow_runs_keep_deadlines_and_health(
     eventually(lambda: here.engine.snapshot().slots_used == 0)
     monkeypatch.undo()
     here.expect_well()
-    proved("faults-inside", cases=1, worst_ms=seconds * 1000)
 
 
 def test_a_tokenizer_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = site()
     tokenizer, _ = here.model.tokenizer_of(here.model.manifest.languages[0])
@@ -267,7 +258,6 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     assert decode.num_raised
     monkeypatch.undo()
     here.expect_well()
-    proved("faults-inside", cases=2)
 
 
 def _only_the_bad_call_fails(here: Site, *bad: str, **fields: Any) -> None:
@@ -279,19 +269,16 @@ def _only_the_bad_call_fails(here: Site, *bad: str, **fields: Any) -> None:
 
 
 @pytest.mark.plain
-def test_an_aligner_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
-) -> None:
+def test_an_aligner_that_raises_fails_its_call_only(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     here = site()
     plant(monkeypatch, "alignment", Fault(carry_on, OUT_OF_MEMORY))
     _only_the_bad_call_fails(here, return_alignments=True)
     assert here.ask(return_alignments=True)[0] is OK
     here.expect_well()
-    proved("faults-inside", cases=1)
 
 
 def test_a_cache_that_can_not_grow_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fused graphs have caches of a fixed size: instead, memory is missing for what is bound."""
     here = site()
@@ -309,7 +296,6 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
             assert here.ask()[0] is OK
         assert fault.num_raised == 1
     here.expect_well()
-    proved("faults-inside", cases=1 if is_fused else 3)
 
 
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
@@ -326,7 +312,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 
 
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = site(max_slots=2)
     worst, errors = 0.0, itertools.cycle([ValueError("a bug"), MemoryError()])
@@ -343,11 +329,10 @@ def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
         began = time.monotonic()
         here.expect_well(restarts=number)
         worst = max(worst, time.monotonic() - began)
-    proved("recovery", cases=len(THREAD), worst_ms=worst * 1000)
 
 
 def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = site(max_slots=2)
     released, reached = threading.Event(), threading.Event()
@@ -367,7 +352,6 @@ def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
     assert {code for code, _ in answers} <= {UNAVAILABLE}
     assert here.server.metric("dragoman_sentences_total", model="tiny", outcome="failed") <= 48
     here.expect_well(restarts=1)
-    proved("recovery", cases=12)
 
 
 def test_without_recovery_the_tests_here_fail(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from tests.faults.proofs import Proved
 from tests.fuzz import runner
 from tests.fuzz.bounded import MAX_BYTES, TooSlow, bounded
 from tests.fuzz.planted import planted, planted_slow
@@ -41,7 +40,7 @@ needs_atheris = pytest.mark.skipif(not runner.is_available(), reason="atheris ha
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_each_reader_keeps_its_promises(name: str, proved: Proved) -> None:
+def test_each_reader_keeps_its_promises(name: str) -> None:
     """All inputs that ever failed, and as many others as a few seconds of CPU time allow."""
     target = bounded(TARGETS[name])
     seeds = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
@@ -67,7 +66,6 @@ def test_each_reader_keeps_its_promises(name: str, proved: Proved) -> None:
     end = time.process_time() + _SECONDS
     any_input()
     assert num_tried > 0
-    proved("fuzz-readers", cases=len(seeds) + num_tried)
 
 
 def test_a_corpus_has_a_target() -> None:
@@ -87,10 +85,9 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 
 @pytest.mark.full
 @needs_atheris
-def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], proved: Proved) -> None:
+def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]]) -> None:
     assert [sessions[name]["findings"] for name in GUIDED] == [[]] * len(GUIDED)
     assert min(sessions[name]["num_runs"] for name in GUIDED) > 0
-    proved("fuzz-readers", cases=sum(sessions[name]["num_runs"] for name in GUIDED))
 
 
 @pytest.mark.full
@@ -106,9 +103,8 @@ def test_a_guided_search_finds_planted_bugs(sessions: dict[str, dict[str, Any]])
 @pytest.mark.full
 @pytest.mark.timeout(4 * 3600)
 @needs_atheris
-def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Proved) -> None:
-    sessions = _fuzz(tmp_path, 0, "all", "--seconds", "120", timeout_seconds=4 * 3600)
-    proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
+def test_a_longer_guided_search_finds_nothing(tmp_path: Path) -> None:
+    _fuzz(tmp_path, 0, "all", "--seconds", "120", timeout_seconds=4 * 3600)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from tests.faults import hostile_bundles
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.damaged_bundles import Damage
 from tests.faults.mutated_graphs import mutate
-from tests.faults.proofs import Proved
 from tests.found_bundles import find_bundles
 from tests.fuzz.properties import check_message
 from tests.servers import Serve
@@ -74,38 +73,30 @@ def check_opened(good: Path, place: Path, kind: Iterable[Damage]) -> tuple[int, 
     return len(problems), sum(map(bool, problems.values()))
 
 
-def test_what_no_bundle_may_hold_is_not_opened(plain_tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
-    number = check_never_opened(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", hostile_bundles.never_opened())
-    proved("fuzz-bundles", cases=number, refused=number)
+def test_what_no_bundle_may_hold_is_not_opened(plain_tiny_models: Path, tmp_path: Path) -> None:
+    check_never_opened(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", hostile_bundles.never_opened())
 
 
-def test_what_is_no_fused_graph_is_not_opened(fused_tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
+def test_what_is_no_fused_graph_is_not_opened(fused_tiny_models: Path, tmp_path: Path) -> None:
     good = fused_tiny_models / "tiny" / "1"
-    number = check_never_opened(good, tmp_path / "bundle", hostile_bundles.never_opened_fused())
-    proved("fuzz-bundles", cases=number, refused=number)
+    check_never_opened(good, tmp_path / "bundle", hostile_bundles.never_opened_fused())
 
 
-def test_what_only_opening_shows_ends_a_process_of_its_own(
-    plain_tiny_models: Path, tmp_path: Path, proved: Proved
-) -> None:
+def test_what_only_opening_shows_ends_a_process_of_its_own(plain_tiny_models: Path, tmp_path: Path) -> None:
     some = by_name(hostile_bundles.opened(), *SOME)
     number, refused = check_opened(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", some)
     assert refused == number == len(SOME)
-    proved("fuzz-bundles", cases=number, refused=refused)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_all_that_only_opening_shows(
-    plain_tiny_models: Path, fused_tiny_models: Path, tmp_path: Path, proved: Proved
-) -> None:
+def test_all_that_only_opening_shows(plain_tiny_models: Path, fused_tiny_models: Path, tmp_path: Path) -> None:
     for models, kind in (
         (plain_tiny_models, hostile_bundles.opened),
         (fused_tiny_models, hostile_bundles.opened_fused),
     ):
-        number, refused = check_opened(models / "tiny" / "1", tmp_path / "bundle", kind())
+        _, refused = check_opened(models / "tiny" / "1", tmp_path / "bundle", kind())
         assert refused > 10
-        proved("fuzz-bundles", cases=number, refused=refused)
 
 
 def test_an_operator_that_ends_the_process_ends_another(plain_tiny_models: Path, tmp_path: Path) -> None:
@@ -186,9 +177,8 @@ MANY = [pytest.param(5000, seed, marks=[pytest.mark.full, pytest.mark.timeout(36
 
 @pytest.mark.parametrize(("number", "seed"), [(30, 1), *MANY])
 def test_graphs_with_random_changes(
-    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Proved, number: int, seed: int
+    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, number: int, seed: int
 ) -> None:
     kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number, seed)
     assert kinds["refused"]
     assert number == 30 or kinds["loaded"], "nothing is left of these graphs: no control"
-    proved("fuzz-bundles", cases=number, refused=kinds["refused"] + kinds["ended"])

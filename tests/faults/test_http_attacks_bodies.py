@@ -7,7 +7,6 @@ import pytest
 
 from service.faces.json_text import MAX_VALUES
 from tests.faults.bystanders import Peak, SmallCaller
-from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import ServerProcess
@@ -95,9 +94,7 @@ def attacks() -> Iterator[tuple[str, str, bytes, str]]:
 @pytest.mark.parametrize(
     ("every", "times"), [(7, 1), pytest.param(1, 3, marks=[pytest.mark.full, pytest.mark.timeout(600)])]
 )
-def test_no_body_of_the_allowed_size_delays_others(
-    server: ServerProcess, proved: Proved, every: int, times: int
-) -> None:
+def test_no_body_of_the_allowed_size_delays_others(server: ServerProcess, every: int, times: int) -> None:
     """400,000 wrong elements took 0.6 to 7 s and up to 1,300 MiB."""
     chosen = list(attacks())[::every] * times
     for _, path, _, content_type in chosen[:: len(chosen) // 8]:  # what runs for the first time
@@ -114,4 +111,3 @@ def test_no_body_of_the_allowed_size_delays_others(
     assert grown < 60
     assert every == 7 or caller.p99_seconds() < 0.1
     assert caller.seconds[-1] < (patient(0.4) if every == 7 else 0.2)
-    proved("attacks", cases=len(chosen), mib=grown, worst_ms=1000 * caller.seconds[-1])

@@ -17,7 +17,6 @@ from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
 from tests.callers import Callers
-from tests.faults.proofs import Proved
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
@@ -179,7 +178,7 @@ def fuzz(server: InProcessServer, number: int) -> Counter[int]:
 
 @pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
 def test_every_request_gets_an_answer_that_is_no_fault(
-    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved, number: int
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []
@@ -192,7 +191,6 @@ def test_every_request_gets_an_answer_that_is_no_fault(
     with Callers(ask, pause_seconds=0.0) as someone_else:
         statuses = fuzz(server, number)
     assert not someone_else.failures
-    proved("fuzz-requests", cases=statuses.total(), answered=statuses[200])
     assert {200, 400, 401, 404, 405, 415, 501} <= statuses.keys(), statuses
     assert len(seconds) > 10
     assert sorted(seconds)[int(0.99 * (len(seconds) - 1))] < patient(1.0)

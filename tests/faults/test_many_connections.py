@@ -13,7 +13,6 @@ import pytest
 
 from dragoman_client import Client
 from service.faces.http.open_connections import MAX_CONNECTIONS
-from tests.faults.proofs import Proved
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, ServerProcess, eventually
@@ -38,7 +37,7 @@ def slowest_seconds(client: Client, num_calls: int = 10) -> float:
 
 
 @pytest.mark.parametrize("number", [2000, pytest.param(8000, marks=pytest.mark.full)])
-def test_idle_connections_cost_little_memory(tiny_models: Path, number: int, proved: Proved) -> None:
+def test_idle_connections_cost_little_memory(tiny_models: Path, number: int) -> None:
     with serving(tiny_models) as (process, measured), Client(process.address) as client:
         slowest_seconds(client)
         memory, descriptors = measured.memory_info().rss, measured.num_fds()
@@ -53,11 +52,10 @@ def test_idle_connections_cost_little_memory(tiny_models: Path, number: int, pro
             assert slowest < HEALTHY_SECONDS
         eventually(lambda: measured.num_fds() <= descriptors + 6)
         assert slowest_seconds(client) < HEALTHY_SECONDS
-    proved("faults-outside", cases=number, kib_per_connection=round(bytes_each / 1024, 1), worst_ms=slowest * 1000)
 
 
 @pytest.mark.parametrize(("limit", "flags"), [(400, ()), (4000, ("--max-connections", "100"))])
-def test_more_connections_than_allowed(tiny_models: Path, limit: int, flags: tuple[str, ...], proved: Proved) -> None:
+def test_more_connections_than_allowed(tiny_models: Path, limit: int, flags: tuple[str, ...]) -> None:
     """Excess connections are closed, and once others leave, there is room again.
 
     Meanwhile probes, metrics and connected callers are served, and the processor is idle.
@@ -88,7 +86,6 @@ def test_more_connections_than_allowed(tiny_models: Path, limit: int, flags: tup
             assert slowest_seconds(newcomer) < HEALTHY_SECONDS
     finally:
         process.kill()
-    proved("faults-outside", cases=len(many))
 
 
 def test_ports_that_are_full_are_seen_in_metrics_and_log(tiny_models: Path, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from service.faces.http import connection as http_connection
 from service.faces.http.open_connections import MAX_CONNECTIONS
 from tests.callers import Callers
 from tests.faults.fault_proxy import Fault, FaultProxy
-from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
@@ -130,7 +129,7 @@ def inflight(server: InProcessServer) -> float:
 
 
 @pytest.mark.parametrize("method", ["Translate", "TranslateStream"])
-def test_callers_that_never_read(server: InProcessServer, method: str, proved: Proved) -> None:
+def test_callers_that_never_read(server: InProcessServer, method: str) -> None:
     """They answer pings and set no deadline; the default one ends their calls."""
     started = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
@@ -144,7 +143,6 @@ def test_callers_that_never_read(server: InProcessServer, method: str, proved: P
     if method == "TranslateStream":
         gone = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
         assert gone - started == 10
-    proved("faults-outside", cases=10, slowest_seconds=seconds)
 
 
 def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: float = 30.0) -> float:
@@ -162,7 +160,7 @@ def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: f
 
 
 def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
-    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved
+    server: InProcessServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     tasks = server.num_tasks()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
@@ -175,10 +173,9 @@ def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
     eventually(lambda: server.num_tasks() <= tasks + 2)
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
     assert server.metric("dragoman_requests_total", method=f"{NAME}/TranslateStream", code="INTERNAL") == 0
-    proved("faults-outside", cases=4)
 
 
-def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> None:
+def test_callers_that_never_send(server: InProcessServer) -> None:
     """Calls without a message, or with half of one: they do not count as calls yet, and end with their connection."""
     tasks = server.num_tasks()
     with RawConnection(server.server.port) as raw:
@@ -189,10 +186,9 @@ def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> Non
             raw.send(http2.call(stream, METHOD + "Translate"))
         eventually(lambda: server.num_tasks() >= tasks + 19)
         assert inflight(server) <= 1
-    proved("faults-outside", cases=20)
 
 
-def test_connections_that_never_begin(server: InProcessServer, proved: Proved) -> None:
+def test_connections_that_never_begin(server: InProcessServer) -> None:
     sent = (b"", b"PRI", http2.PREFACE, b"\x16\x03\x01")
     with ExitStack() as stack:
         began = time.monotonic()
@@ -201,7 +197,6 @@ def test_connections_that_never_begin(server: InProcessServer, proved: Proved) -
             stack.enter_context(silent).sendall(content)
             stack.callback(until_closed, silent)
     assert time.monotonic() - began < HANDSHAKE_SECONDS + SLACK_SECONDS
-    proved("faults-outside", cases=len(sent))
 
 
 def until_closed(connection: socket.socket) -> None:
@@ -209,7 +204,7 @@ def until_closed(connection: socket.socket) -> None:
         pass
 
 
-def test_clients_that_vanish(server: InProcessServer, proved: Proved) -> None:
+def test_clients_that_vanish(server: InProcessServer) -> None:
     """No FIN, no reset, no answer to pings: keepalive closes the connection, whatever is in progress on it."""
     with RawConnection(server.server.port) as idle, RawConnection(server.server.port) as calling:
         began = time.monotonic()
@@ -220,10 +215,9 @@ def test_clients_that_vanish(server: InProcessServer, proved: Proved) -> None:
             assert raw.until(GoAwayFrame).additional_data == b"ping_timeout"
         seconds = time.monotonic() - began
         assert seconds < KEEPALIVE_SECONDS + PING_TIMEOUT_SECONDS + SLACK_SECONDS
-    proved("faults-outside", cases=2, noticed_seconds=seconds)
 
 
-def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy) -> None:
     engine = server.server.models[0].engine
     with stub_of(proxy.address) as stub:
         calls = [
@@ -239,10 +233,9 @@ def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy
         eventually(lambda: server.metric("dragoman_sentences_total", model="tiny", outcome="cancelled") > 100)
         for call in calls:
             call.cancel()
-    proved("faults-outside", cases=2, noticed_seconds=seconds)
 
 
-def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProxy) -> None:
     engine = server.server.models[0].engine
     rounds = 2
     for _ in range(rounds):
@@ -257,11 +250,10 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
                     call.result(timeout=patient(30)) if call in calls else list(call)
                 assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
             eventually(lambda: engine.snapshot().num_waiting == 0, SLACK_SECONDS)
-    proved("faults-outside", cases=4 * rounds)
 
 
 def test_answers_that_are_cut_short(
-    server: InProcessServer, proxies: LoopThread, caplog: pytest.LogCaptureFixture, proved: Proved
+    server: InProcessServer, proxies: LoopThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The connection ends after so many bytes of the server's; this is not an error of ours."""
     cases = range(0, 360, 24)
@@ -272,11 +264,10 @@ def test_answers_that_are_cut_short(
             method = stub.TranslateStream if num_bytes % 48 else stub.Translate
             assert refused(method, request, timeout=patient(10)).code() is grpc.StatusCode.UNAVAILABLE
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
-    proved("faults-outside", cases=len(cases))
 
 
 def test_our_client_gives_up_by_its_deadline_and_recovers(
-    server: InProcessServer, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, proved: Proved
+    server: InProcessServer, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(targets, "KEEPALIVE_SECONDS", 1)
     monkeypatch.setattr(targets, "PING_TIMEOUT_SECONDS", 1)
@@ -291,7 +282,6 @@ def test_our_client_gives_up_by_its_deadline_and_recovers(
         eventually(lambda: answers(client))
         seconds = time.monotonic() - began
         assert seconds < 2 + SLACK_SECONDS
-    proved("faults-outside", cases=1, recovered_seconds=seconds)
 
 
 def answers(client: Client) -> bool:
@@ -301,9 +291,7 @@ def answers(client: Client) -> bool:
         return False
 
 
-def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
-    server: InProcessServer, proxy: FaultProxy, proved: Proved
-) -> None:
+def test_our_client_waits_for_a_port_that_is_closed_for_a_while(server: InProcessServer, proxy: FaultProxy) -> None:
     with Client(proxy.address, timeout_seconds=patient(10.0)) as client:
         assert client.translate(["Hello"], "en", "de")
         proxy.refuse()
@@ -311,10 +299,9 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
         eventually(lambda: not answers(client))
         proxy.accept()
         eventually(lambda: answers(client), SLACK_SECONDS)
-    proved("faults-outside", cases=1)
 
 
-def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy) -> None:
     """Others are served meanwhile, and no more is buffered for it than the proxy lets through."""
     proxy.fault = Fault(bytes_per_second=100_000)
     texts = distinct_texts(20)
@@ -326,7 +313,6 @@ def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy:
             got[part.text_index] += part.delta
         assert time.monotonic() - began > 0.1  # otherwise nothing was slow
     assert got == expected
-    proved("faults-outside", cases=1)
 
 
 def churn(server: InProcessServer, num_connections: int) -> None:
@@ -340,18 +326,16 @@ def churn(server: InProcessServer, num_connections: int) -> None:
             socket.create_connection(("127.0.0.1", port), patient(30)).close()
 
 
-def test_connections_that_come_and_go(server: InProcessServer, proved: Proved) -> None:
+def test_connections_that_come_and_go(server: InProcessServer) -> None:
     churn(server, 1000)
-    proved("faults-outside", cases=1000)
 
 
-def test_pings_without_end(server: InProcessServer, proved: Proved) -> None:
+def test_pings_without_end(server: InProcessServer) -> None:
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         send_until_closed(raw, b"".join(map(http2.ping, range(100))), 100)
         goodbye = raw.until(GoAwayFrame)
         assert (goodbye.error_code, goodbye.additional_data) == (http2.ENHANCE_YOUR_CALM, b"too_many_pings")
-    proved("faults-outside", cases=10_000)
 
 
 def send_until_closed(raw: RawConnection, content: bytes, times: int) -> None:
@@ -360,16 +344,15 @@ def send_until_closed(raw: RawConnection, content: bytes, times: int) -> None:
             raw.send(content)
 
 
-def test_settings_without_end(server: InProcessServer, proved: Proved) -> None:
+def test_settings_without_end(server: InProcessServer) -> None:
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         raw.socket.settimeout(1.0)  # the server may stop reading from a client that does not read
         flood = b"".join(http2.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 65_535 + each}) for each in range(100))
         send_until_closed(raw, flood, 100)
-    proved("faults-outside", cases=10_000)
 
 
-def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> None:
+def test_a_header_block_without_end(server: InProcessServer) -> None:
     """Endless CONTINUATION frames, each of which enlarges the metadata."""
     memory = psutil.Process().memory_info().rss
     with RawConnection(server.server.port) as raw:
@@ -379,7 +362,6 @@ def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> 
         field = b"\x00\x01a\x7f\x80\x7f" + b"x" * 16_383
         send_until_closed(raw, ContinuationFrame(1, field[:16_384]).serialize(), 2000)
     assert psutil.Process().memory_info().rss - memory < 50 * 2**20
-    proved("faults-outside", cases=2000)
 
 
 def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: bool) -> None:
@@ -401,14 +383,11 @@ def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: boo
 
 
 @pytest.mark.parametrize("with_message", [False, True])
-def test_calls_begun_and_reset_at_once(
-    server: InProcessServer, healthy: Caller, with_message: bool, proved: Proved
-) -> None:
+def test_calls_begun_and_reset_at_once(server: InProcessServer, healthy: Caller, with_message: bool) -> None:
     rapid_resets(server, 5000, with_message=with_message)
-    proved("faults-outside", cases=5000, worst_ms=healthy.worst_seconds * 1000)
 
 
-def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, proved: Proved) -> None:
+def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer) -> None:
     with RawConnection(server.server.port) as raw:
         assert raw.greeted().settings[SettingsFrame.MAX_CONCURRENT_STREAMS] == grpc_server.MAX_CALLS
         for first in range(1, 2 * grpc_server.MAX_CALLS + 200, 100):
@@ -418,10 +397,9 @@ def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, pro
             refused += isinstance(found, RstStreamFrame) and found.error_code == http2.REFUSED_STREAM
             if refused == 100:
                 break
-    proved("faults-outside", cases=grpc_server.MAX_CALLS + 100)
 
 
-def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Proved) -> None:
+def test_metadata_and_messages_that_are_huge(server: InProcessServer) -> None:
     with grpc.insecure_channel(server.address, [("grpc.max_send_message_length", -1)]) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         error = refused(stub.ListModels, pb.ListModelsRequest(), metadata=[("x-note", "a" * 1_000_000)])
@@ -433,7 +411,6 @@ def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Pr
         raw.greeted()
         raw.send(http2.call(1, METHOD + "Translate") + http2.data(1, b"\0\xff\xff\xff\xff"))
         assert raw.until(HeadersFrame).stream_id == 1  # rejected immediately
-    proved("faults-outside", cases=4)
 
 
 def garbage(server: InProcessServer, num_cases: int) -> None:
@@ -457,12 +434,11 @@ def garbage(server: InProcessServer, num_cases: int) -> None:
                 until_closed(client)
 
 
-def test_bytes_that_mean_nothing(server: InProcessServer, proved: Proved) -> None:
+def test_bytes_that_mean_nothing(server: InProcessServer) -> None:
     garbage(server, 300)
-    proved("faults-outside", cases=300)
 
 
-def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved) -> None:
+def test_slow_senders_on_the_http_ports(server: InProcessServer) -> None:
     monitoring, admin = server.server.metrics_port, server.server.admin_port
     slowest = 0.0
     with ExitStack() as stack:
@@ -476,14 +452,12 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
                 assert http_get(url)[0] == 200
                 slowest = max(slowest, time.monotonic() - began)
     assert slowest < HEALTHY_SECONDS
-    proved("faults-outside", cases=6 * MAX_CONNECTIONS, worst_ms=slowest * 1000)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_it_all_at_length(server: InProcessServer, healthy: Caller, proved: Proved) -> None:
+def test_it_all_at_length(server: InProcessServer, healthy: Caller) -> None:
     churn(server, 20_000)
     garbage(server, 20_000)
     for with_message in (False, True):
         rapid_resets(server, 50_000, with_message=with_message)
-    proved("faults-outside", cases=140_000, worst_ms=healthy.worst_seconds * 1000)

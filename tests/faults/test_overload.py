@@ -13,7 +13,6 @@ import grpc
 import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of, retry_seconds, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
@@ -65,9 +64,7 @@ def started(serve: Serve, **settings: object) -> InProcessServer:
     return server
 
 
-def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
-    serve: Serve, loop_thread: LoopThread, proved: Proved
-) -> None:
+def test_a_storm_is_answered_in_part_and_refused_for_the_rest(serve: Serve, loop_thread: LoopThread) -> None:
     server = started(serve, max_queue_seconds=QUEUE_SECONDS)
     texts = distinct_texts(NUM_CALLS)
     seen = loop_thread.run(storm(server, texts), timeout_seconds=patient(90))
@@ -81,7 +78,6 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
     with server.client() as client:  # once there is room no call is rejected, and accepted calls got the right answers
         again = [client.translate([text], "en", "de")[0].text for text in list(seen.answers)[:20]]
     assert again == list(seen.answers.values())[:20]
-    proved("overload", cases=NUM_CALLS, refused=seen.codes["RESOURCE_EXHAUSTED"], most_waiting=seen.most_waiting)
 
 
 def test_a_server_without_limits_lets_everybody_wait(
@@ -99,7 +95,7 @@ def test_a_server_without_limits_lets_everybody_wait(
 
 
 @pytest.mark.parametrize("num_texts", [50, pytest.param(150, marks=pytest.mark.full)])
-def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts: int, proved: Proved) -> None:
+def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts: int) -> None:
     server = started(serve, max_queue_seconds=1.0)
     engine = server.server.models[0].engine
     request = request_of(distinct_texts(num_texts))
@@ -109,4 +105,3 @@ def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts:
         for text in distinct_texts(5):
             assert client.translate([text], "en", "de")
         assert len(large.result(timeout=patient(60)).translations) == num_texts
-    proved("overload", cases=6)

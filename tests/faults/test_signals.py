@@ -24,7 +24,6 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.process.lifecycle import LAST_SECONDS
 from tests.faults.conftest import Start
 from tests.faults.faulty_server import FAULT_FILE
-from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import Reply, call, events
@@ -83,33 +82,30 @@ def is_met(fault: Path) -> bool:
 
 
 @pytest.mark.parametrize("number", EVERY)
-def test_while_loading(start: Start, fault: Path, number: signal.Signals, proved: Proved) -> None:
+def test_while_loading(start: Start, fault: Path, number: signal.Signals) -> None:
     """In a thread that cannot be interrupted: its first run of the model never returns."""
     fault.write_text("hang")
     process = start(ready=False, program=FAULTY)
     eventually(lambda: is_met(fault) and phase(process) == "loading")
-    proved("signals", cases=1, seconds=end(process, number))
 
 
 @pytest.mark.parametrize("number", STOPS)
 @pytest.mark.parametrize("line", ["loading", pytest.param("the server is serving", marks=pytest.mark.full)])
-def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals, proved: Proved) -> None:
+def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals) -> None:
     """Whatever the server does right after it: sessions, self-test and warm-up follow "loading"."""
     process = start("--log-level", "info", ready=False)
     assert process.process.stderr is not None
     for each in process.process.stderr:
         if line in each:
             break
-    began = time.monotonic()
     process.signal(number)
     code, _, _ = process.wait(STOP_SECONDS)
     assert code == 0
     is_left_clean(process, [])
-    proved("signals", cases=1, seconds=time.monotonic() - began)
 
 
 @pytest.mark.parametrize("number", EVERY)
-def test_idle_with_connections(start: Start, number: signal.Signals, proved: Proved) -> None:
+def test_idle_with_connections(start: Start, number: signal.Signals) -> None:
     """One connection is silent, one has sent nothing, one watches, and one has begun a call that it never sends.
 
     None of them hears that the server stops.
@@ -125,8 +121,7 @@ def test_idle_with_connections(start: Start, number: signal.Signals, proved: Pro
         begun.send(http2.call(1, METHOD + "Translate") + http2.ping())
         begun.until(PingFrame)
         with socket.create_connection(("127.0.0.1", process.port), patient(30)):
-            seconds = end(process, number)
-    proved("signals", cases=1, seconds=seconds)
+            end(process, number)
 
 
 def request(num_texts: int) -> Any:
@@ -138,7 +133,7 @@ def num_translations(raw: RawConnection) -> int:
     return len(pb.TranslateResponse.FromString(raw.until(DataFrame).data[5:]).translations)
 
 
-def test_calls_that_are_sent_or_read_late_are_answered(start: Start, proved: Proved) -> None:
+def test_calls_that_are_sent_or_read_late_are_answered(start: Start) -> None:
     """One has begun at the signal and is sent after it, another's answer has begun and is read only then.
 
     The second is the control of what a stop does not wait for: it is no longer in flight, but not with its caller yet.
@@ -164,11 +159,10 @@ def test_calls_that_are_sent_or_read_late_are_answered(start: Start, proved: Pro
         reader.send(http2.window_update(0, 2**20) + http2.window_update(1, 2**20))
         assert num_translations(reader) == 2
     assert process.wait(STOP_SECONDS) == (0, "", "")
-    proved("signals", cases=2)
 
 
 @pytest.mark.parametrize("number", STOPS)
-def test_busy_calls_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
+def test_busy_calls_are_answered(start: Start, number: signal.Signals) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "60", has_http=True)
     body = json.dumps({**CODES, "texts": distinct_texts(NUM_TEXTS)}).encode()
     form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(NUM_TEXTS)), CODES)
@@ -198,10 +192,9 @@ def test_busy_calls_are_answered(start: Start, number: signal.Signals, proved: P
     assert {len(reply.body.splitlines()) for reply in replies[8:]} == {NUM_TEXTS}
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
-    proved("signals", cases=18)
 
 
-def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
+def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path) -> None:
     process = start("--max-slots", "1")
     with stub_of(process.address) as stub:
         calls = [stub.Translate.future(request(300), timeout=patient(60)) for _ in range(4)]
@@ -215,27 +208,22 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
         assert time.monotonic() - began < STOP_SECONDS
         with ServerProcess(tiny_models, port=process.port):
             assert len(stub.Translate(request(1), timeout=patient(30), wait_for_ready=True).translations) == 1
-    proved("signals", cases=4)
 
 
 @pytest.mark.parametrize("number", EVERY)
-def test_a_second_signal_while_draining(start: Start, number: signal.Signals, proved: Proved) -> None:
+def test_a_second_signal_while_draining(start: Start, number: signal.Signals) -> None:
     process = start("--drain-delay-seconds", "60")
     process.signal(signal.SIGTERM)
     eventually(lambda: phase(process) == "draining")
-    began = time.monotonic()
     process.signal(number)
     code, _, err = process.wait(STOP_SECONDS)
     assert code == (-number if number == signal.SIGKILL else 128 + number)
     assert len(err.splitlines()) == (0 if number == signal.SIGKILL else 1), err
     is_left_clean(process, [])
-    proved("signals", cases=1, seconds=time.monotonic() - began)
 
 
 @pytest.mark.parametrize("number", [*STOPS, signal.SIGKILL])
-def test_while_reloading(
-    start: Start, fault: Path, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, proved: Proved
-) -> None:
+def test_while_reloading(start: Start, fault: Path, tiny_bundle: Path, tmp_path: Path, number: signal.Signals) -> None:
     models = tmp_path / "models" / "tiny"
     shutil.copytree(tiny_bundle, models / "1")
     process = start(models=models.parent, program=FAULTY)
@@ -243,21 +231,19 @@ def test_while_reloading(
     fault.write_text("hang")
     process.signal(signal.SIGHUP)
     eventually(lambda: is_met(fault))  # so the reload has begun, and hangs
-    proved("signals", cases=1, seconds=end(process, number))
 
 
 @pytest.mark.full
-def test_while_the_disk_does_not_answer(start: Start, fault: Path, proved: Proved) -> None:
+def test_while_the_disk_does_not_answer(start: Start, fault: Path) -> None:
     """When the server removes its temporary files: nothing can end that, and the process ends without it."""
     process = start("--grace-seconds", "1", program=FAULTY)
     fault.write_text("stuck")
-    seconds = end(process, signal.SIGTERM, limit_seconds=patient(40))
+    end(process, signal.SIGTERM, limit_seconds=patient(40))
     assert is_met(fault)
-    proved("signals", cases=1, seconds=seconds)
 
 
 @pytest.mark.parametrize("number", STOPS)
-def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
+def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals) -> None:
     """It neither reads nor answers: the stop takes the grace period, and no longer."""
     process = start("--grace-seconds", "1")
     with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
@@ -265,13 +251,12 @@ def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Si
         content = request_of(["Hello"]).SerializeToString()
         raw.send(http2.call(1, METHOD + "TranslateStream") + http2.message(1, content))
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
-        seconds = end(process, number, lines=1)
-    proved("signals", cases=1, seconds=seconds)
+        end(process, number, lines=1)
 
 
 @pytest.mark.parametrize("delays", [(0.1, 0.6), pytest.param((0.0, 0.1, 0.3, 0.8), marks=pytest.mark.full)])
 @pytest.mark.parametrize("number", STOPS)
-def test_right_after_the_start(start: Start, number: signal.Signals, delays: tuple[float, ...], proved: Proved) -> None:
+def test_right_after_the_start(start: Start, number: signal.Signals, delays: tuple[float, ...]) -> None:
     """At several moments before handlers exist: it ends at once, at the latest when it could have been ready."""
     worst = 0.0
     for delay in delays:
@@ -283,7 +268,6 @@ def test_right_after_the_start(start: Start, number: signal.Signals, delays: tup
         code, _, _ = process.wait(STOP_SECONDS)
         assert code in {-number, 0, 130 if number == signal.SIGINT else 0}
         worst = max(worst, time.monotonic() - began)
-    proved("signals", cases=len(delays), worst_seconds=worst)
 
 
 Begin = Callable[[ServerProcess, Path, ExitStack], object]  # returns what has to be kept until the end
@@ -330,9 +314,7 @@ KINDS_OF_WORK: tuple[Begin, ...] = (plans, decodes, reads, tries)
 @pytest.mark.parametrize(
     ("begin", "num_stops"), [(all_at_once, 1), *(pytest.param(begin, 50, marks=LONG) for begin in KINDS_OF_WORK)]
 )
-def test_at_any_moment_of_work(
-    start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved
-) -> None:
+def test_at_any_moment_of_work(start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int) -> None:
     """Threads that are in native code then do not outlive the process, nor end it in their own way."""
     moments = random.Random(begin.__name__)
     worst = 0.0
@@ -351,11 +333,10 @@ def test_at_any_moment_of_work(
             del kept
         assert code == 0, told
         is_left_clean(process, [])
-    proved("signals", cases=num_stops, worst_seconds=worst)
 
 
 @pytest.mark.full
-def test_bulk_is_interrupted_while_it_plans(tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
+def test_bulk_is_interrupted_while_it_plans(tiny_models: Path, tmp_path: Path) -> None:
     """Its threads, in RE2 most of the time, do not abort it either: what is done stays."""
     table, moments = tmp_path / "in.csv", random.Random(1)
     table.write_text("text\n" + f"{'a' * 3_000}\n" * 2_000)
@@ -368,4 +349,3 @@ def test_bulk_is_interrupted_while_it_plans(tiny_models: Path, tmp_path: Path, p
             process.send_signal(signal.SIGINT)
             _, told = process.communicate(timeout=STOP_SECONDS)
             assert process.returncode == 130, told
-    proved("signals", cases=5)

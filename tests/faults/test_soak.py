@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 from tests.tiny_bundle import write_tiny_bundle
@@ -41,12 +40,11 @@ def soak(place: Path, seconds: float, *flags: str) -> Soaked:
     return Soaked(ended.returncode, ended.stdout, json.loads(output.read_text()))
 
 
-def test_a_server_under_mixed_traffic_stays_as_it_was(tmp_path: Path, proved: Proved) -> None:
+def test_a_server_under_mixed_traffic_stays_as_it_was(tmp_path: Path) -> None:
     exit_code, said, record = soak(tmp_path, 6.0)
     numbers = record["numbers"]
-    proved("soak", record["cases"], record["failures"], **numbers)
     assert (exit_code, record["findings"]) == (0, []), said
-    assert record["cases"] >= 20
+    assert record["calls"] >= 20
     assert numbers["code_OK"] > 0
     assert numbers["reloads"] >= 2
     assert numbers["killed_clients"] >= 1
@@ -58,4 +56,3 @@ def test_a_leak_is_found(tmp_path: Path) -> None:
     (finding,) = (each for each in record["findings"] if each.startswith("memory grows by "))
     assert f"FOUND: {finding}" in said
     assert exit_code == 1
-    assert record["failures"] > 0

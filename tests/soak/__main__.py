@@ -1,5 +1,6 @@
 """`make soak`: a real server under an hour of mixed traffic; it must stay stable, and every answer must be right."""
 
+import json
 import math
 import sys
 import tempfile
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from tests.faults.proofs import PROVED, write_proof
 from tests.mixed_calls import calls_of_each_kind
+from tests.servers import REPOSITORY
 from tests.soak.answers import save
+from tests.soak.picture import draw
 from tests.soak.planted_server import PLANTS
 from tests.soak.reloads import bundles_of
 from tests.soak.soak import Soak, answered_alone, model_of
@@ -37,10 +39,10 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
 @click.option(
     "--output",
-    default=PROVED / "soak--long.json",
+    default=REPOSITORY / "build/soak/soak.json",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="What was measured; the server's log goes beside it.",
+    help="What was measured; picture and server's log go beside it.",
 )
 def main(
     minutes: float,
@@ -71,17 +73,10 @@ def main(
         soak = Soak(Path(folder), answers, (first, second), minutes * 60.0, plant or "", output.parent, most_rate)
         outcome = soak.run()
     numbers = outcome.numbers() | {"minutes": minutes}
-    write_proof(
-        output,
-        promise="soak",
-        cases=outcome.num_calls,
-        failures=len(outcome.findings),
-        numbers=numbers,
-        test="tests/soak",
-        form="long",
-        findings=outcome.findings,
-        series=outcome.picture_series(),
-    )
+    series = outcome.picture_series()
+    measured = {"calls": outcome.num_calls, "numbers": numbers, "findings": outcome.findings, "series": series}
+    output.write_text(json.dumps(measured) + "\n", encoding="utf-8")
+    draw(series, output.with_suffix(".png"))
     click.echo(" ".join(f"{name}={value:.6g}" for name, value in numbers.items()))
     for finding in outcome.findings:
         click.echo(f"FOUND: {finding}")

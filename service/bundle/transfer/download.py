@@ -34,7 +34,7 @@ def retried(request: Callable[[], T]) -> T:
         if attempt + 1 < ATTEMPTS:
             say(f"{problem}; attempt {attempt + 2} of {ATTEMPTS} follows")
             time.sleep(2.0**attempt)
-    raise BundleError(f"{problem}; {ATTEMPTS} attempts failed. Run this again, and it goes on where it ended.")
+    raise BundleError(f"{problem}; {ATTEMPTS} attempts failed. Run this again to resume where it stopped.")
 
 
 def download(name: str, read: Callable[[int], Iterator[bytes]], size: int, path: Path) -> None:

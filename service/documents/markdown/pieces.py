@@ -215,7 +215,7 @@ def _balanced(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _join_raised(done: list[Piece], first: int) -> None:
-    """Join a raised sign with the word before, if that is one of a formula; else it is a mark at that word."""
+    """Join a superscript with the word before, if that is one of a formula; else it is a mark at that word."""
     raised, before = done[first:], done[first - 1]
     is_simple = len(raised) < _MAX_RAISED and all(each.kind in (Kind.TEXT, Kind.OPEN, Kind.CLOSE) for each in raised)
     if not is_simple or not _RAISED_TEXT.fullmatch("".join(each.text for each in raised)):

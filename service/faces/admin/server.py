@@ -93,7 +93,7 @@ class AdminServer:
         if request.method == "POST" and (found := _MODEL_ACTION.fullmatch(request.path)):
             change = self._calls.load if found[2] == "load" else self._calls.unload
             return await self._awaited(change(unquote(found[1]), headers), _CHANGE_SECONDS)
-        message = f"{request.method} {request.path!r:.80} is not here; there are {_PATHS[request.method]}."
+        message = f"{request.method} {request.path!r:.80} is unknown; allowed are {_PATHS[request.method]}."
         return failure("NOT_FOUND", message)
 
     def _status(self) -> Document:

@@ -22,7 +22,7 @@ class NoSuchPath(NotFound, Refused):
     status = HTTPStatus.NOT_FOUND
 
     def __init__(self, path: str) -> None:
-        super().__init__("{given} is not here", given=path, advice="/v1/docs lists what is")
+        super().__init__("unknown path {given}", given=path, advice="/v1/docs lists what is")
 
 
 class MethodNotAllowed(Unimplemented, Refused):
@@ -32,7 +32,7 @@ class MethodNotAllowed(Unimplemented, Refused):
 
     def __init__(self, method: str, possible: Sequence[str]) -> None:
         allowed = ", ".join(possible)
-        super().__init__("{method} is not possible here", method=Public(method), allowed=allowed)
+        super().__init__("{method} is not supported by this path", method=Public(method), allowed=allowed)
         self.headers = {"Allow": allowed}
 
 

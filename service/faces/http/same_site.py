@@ -4,7 +4,7 @@ Those that may are answered as CORS wants (https://fetch.spec.whatwg.org/#http-c
 requests nevertheless, to a port that asks for no key.
 
 A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. Such
-a name has a dot: names without one, as containers have for each other, are given out by the own network. A page of
+a name has a dot: names without one, as containers have for each other, come from this network. A page of
 another site can't read them, but what it sends may change something: then the browser adds `Origin`, and mostly
 `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and a request
 without `Host` is none of a browser's.

@@ -1,4 +1,4 @@
-"""Which elements and white space of a sentence go with its words: raised signs, parts of words, items of a menu."""
+"""Which elements and white space of a sentence go with its words: superscripts, parts of words, items of a menu."""
 
 import pytest
 
