@@ -96,6 +96,8 @@ def client_error(error: RpcError, server: str, *, uses_tls: bool) -> ClientError
     request_id = str(trailers.get("x-request-id", ""))
     if code == "UNAVAILABLE" and not request_id:
         return _no_connection(message, code, server, uses_tls)
+    if code == "UNIMPLEMENTED" and not request_id:  # gRPC's own, or a proxy's
+        message = f"{server} has no such call ({message}): upgrade it, or give the address of a Dragoman server."
     field, retry_after_seconds = "", None
     for detail in rpc_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
         kind = detail.type_url.rpartition("/")[2]

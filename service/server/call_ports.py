@@ -77,8 +77,8 @@ class CallPorts:
         self._stopping: asyncio.Future[None] | None = None
         self._dropping: asyncio.Task[None] | None = None
 
-    def set_serving(self, is_serving: bool) -> None:
-        self._health.set_serving(is_serving)
+    def set_serving(self, is_serving: bool, *, tells_watchers: bool = True) -> None:
+        self._health.set_serving(is_serving, tells_watchers=tells_watchers)
 
     def check(self) -> None:
         config = self._config

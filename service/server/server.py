@@ -3,7 +3,8 @@
 Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a timer
 or an operator reloads the models from disk.
 A failed engine is restarted (`models/supervisor.py`), NOT_SERVING meanwhile; if that fails, the process ends.
-Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace period -> engines -> ports.
+Stop: not ready -> drain delay, at whose end watchers hear NOT_SERVING -> no new calls, accepted ones finish within the
+grace period -> engines -> ports.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import os
 from collections.abc import Awaitable, Callable
 
 from service.config.server_config import ServerConfig
+from service.faces.grpc.health import LEAVE_SECONDS
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome
 from service.models.repository import ALL
@@ -148,7 +150,10 @@ class Server:
         elif self._operators.is_open:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
-            await asyncio.sleep(self.config.drain_delay_seconds)
+            last_seconds = min(LEAVE_SECONDS, self.config.drain_delay_seconds)
+            await asyncio.sleep(self.config.drain_delay_seconds - last_seconds)
+            self.calls.set_serving(False)
+            await asyncio.sleep(last_seconds)
         await self.calls.drain(grace_seconds)
         if self._watching is not None:
             self._watching.cancel()
@@ -160,6 +165,8 @@ class Server:
     def on_recovering(self, recovering: bool) -> None:
         if self._phase in (Phase.SERVING, Phase.RECOVERING):
             self._enter(Phase.RECOVERING if recovering else Phase.SERVING)
+        elif recovering:  # while draining: watchers have not heard of that
+            self.calls.set_serving(False)
 
     def on_lost(self, reason: str) -> None:
         _LOG.critical("%s The process exits", reason)
@@ -175,6 +182,6 @@ class Server:
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
-        self.calls.set_serving(phase.is_ready)
+        self.calls.set_serving(phase.is_ready, tells_watchers=phase is not Phase.DRAINING)
         self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
         _LOG.info("the server is %s", phase.value)

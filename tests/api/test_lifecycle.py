@@ -63,13 +63,18 @@ def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> N
     assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Serve) -> None:
-    server = serve(drain_delay_seconds=1.0)
+def test_in_the_drain_delay_calls_are_answered_and_watchers_hear_of_the_stop_at_its_end(serve: Serve) -> None:
+    server = serve(drain_delay_seconds=patient(2))
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
+        asked = health_pb2.HealthCheckRequest(service=SERVICES[1])
+        watches = [health_pb2_grpc.HealthStub(channel).Watch(asked, timeout=patient(30)) for _ in range(2)]
+        assert next(watches[0]).status == SERVING
         closing = server.start_closing()
         eventually(lambda: health(channel) == NOT_SERVING, timeout_seconds=1)
+        assert next(watches[1]).status == SERVING  # one that begins meanwhile
         assert len(stub.Translate(request(1), timeout=patient(30)).translations) == 1
+        assert [next(watch).status for watch in watches] == [NOT_SERVING] * 2
         closing.result(patient(30))
 
 

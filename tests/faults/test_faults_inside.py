@@ -25,6 +25,7 @@ from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.supervisor import Supervisor
 from tests.faults.planted import BOUND_SECONDS, Answer, Run, ask, plant
+from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
