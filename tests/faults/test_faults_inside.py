@@ -173,6 +173,22 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(site: Callabl
             here.expect_well(restarts)
 
 
+def test_watchers_hear_at_once_of_an_engine_that_fails_in_the_drain_delay(site: Callable[..., Site]) -> None:
+    delay_seconds = patient(6)
+    here = site(drain_delay_seconds=delay_seconds)
+    began = time.monotonic()
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, "encoder", Fault(carry_on, RuntimeError("device lost"), ALWAYS))
+        closing = here.server.start_closing()
+        eventually(lambda: here.check() == NOT_SERVING)
+        assert here.seen == [SERVING]
+        answers = [here.ask()[0] for _ in range(6)]
+        assert answers[-1] is UNAVAILABLE
+        eventually(lambda: here.seen == [SERVING, NOT_SERVING])
+        assert time.monotonic() - began < delay_seconds / 2
+    closing.result(delay_seconds + patient(30))
+
+
 def test_what_is_no_number_fails_its_calls_only(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     here, times = site(), [0]
     is_fused = isinstance(here.worker.runner, FusedRunner)
