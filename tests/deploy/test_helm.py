@@ -173,6 +173,23 @@ def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
     assert pulled == chart_documents(VALUES["monitoring"])
 
 
+def images(value: Any) -> set[str]:
+    """Return all images that an object names, of containers and volumes."""
+    if isinstance(value, list):
+        return set().union(*map(images, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {str(each) for key, each in value.items() if key in ("image", "reference") and isinstance(each, str)}
+    return own.union(*map(images, value.values()))
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_no_image_is_of_another_registry_than_the_sites(name: str) -> None:
+    found = set().union(*map(images, chart_documents(VALUES[name])))
+    assert found
+    assert {image.partition("/")[0] for image in found} == {"registry.invalid"}
+
+
 # --- values
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
-from service.bundle.graph_file import check_graph
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
@@ -141,14 +140,14 @@ def fuzz(loader: BundleLoader, good: Path, place: Path, number: int, seed: int) 
     for _ in range(number):
         name = rng.choice(manifest.graphs.files)
         (bundle / name).write_bytes(mutate(graphs[name], rng))
+        changed = dataclasses.replace(manifest, checksums=manifest.checksums | {name: file_sha256(bundle / name)})
         try:
-            check_graph(bundle / name, manifest.checksums)
+            check_intact(bundle, changed)
         except BundleError as error:
             check_message(error)
             kinds["refused"] += 1
         else:
-            sums = manifest.checksums | {name: file_sha256(bundle / name)}
-            dataclasses.replace(manifest, checksums=sums).save(bundle)
+            changed.save(bundle)
             kinds[_outcome(loader, place)] += 1
         (bundle / name).write_bytes(graphs[name])
     return kinds
@@ -175,10 +174,17 @@ def loader() -> Iterator[BundleLoader]:
 MANY = [pytest.param(5000, seed, marks=[pytest.mark.full, pytest.mark.timeout(3600)]) for seed in range(2, 6)]
 
 
+@pytest.mark.parametrize("models", ["plain_tiny_models", "fused_tiny_models"])
 @pytest.mark.parametrize(("number", "seed"), [(30, 1), *MANY])
 def test_graphs_with_random_changes(
-    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, number: int, seed: int
+    loader: BundleLoader,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    models: str,
+    number: int,
+    seed: int,
 ) -> None:
-    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number, seed)
+    good: Path = request.getfixturevalue(models) / "tiny" / "1"
+    kinds = fuzz(loader, good, tmp_path / "models", number, seed)
     assert kinds["refused"]
     assert number == 30 or kinds["loaded"], "nothing is left of these graphs: no control"

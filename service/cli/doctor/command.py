@@ -49,6 +49,7 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     found, faults = bundles.found_bundles(config)
     sizes = [bundle.num_bytes for bundle in found]
     yield from machine.cpus(config)
+    yield from machine.load()
     yield from machine.kernels()
     yield from machine.memory(sizes, config)
     yield from machine.huge_pages(sizes)
@@ -61,6 +62,7 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     yield from machine.ports(config)
     yield from files.certificate(config)
     yield from files.other_settings(config)
+    yield from files.glossaries(config, found)
     yield from faults
     yield from bundles.bundles(config, found, loads=loads)
     yield from bundles.pairs(found)

@@ -1,13 +1,14 @@
 """Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from service.cli.doctor.finding import Finding, fail, ok, warn
 from service.config.server_config import ServerConfig
 from service.config.watched_files import FileProblem, warn_if_world_readable
+from service.models.repository import FoundBundle
 
 _RENEW = timedelta(days=14)
 
@@ -34,7 +35,7 @@ def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[F
 
 
 def other_settings(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether API keys, glossaries and placeholders can be used, and whether there is what tracing needs."""
+    """Yield whether API keys and placeholders can be used, and whether there is what tracing needs."""
     from service.calls.keys import read_keys
     from service.server.optional_parts import (
         TracingUnavailable,
@@ -42,7 +43,6 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
         placeholders_of,
         tracing_of,
     )
-    from service.text.glossary import Glossaries, GlossaryError
 
     def check_keys(config: ServerConfig) -> None:
         if config.api_keys:
@@ -51,7 +51,6 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
 
     for what, value, check, problem in (
         ("api keys", config.api_keys, check_keys, FileProblem),
-        ("glossaries", config.glossaries, lambda config: Glossaries(config.glossaries), GlossaryError),
         ("placeholders", ", ".join(config.placeholder), placeholders_of, WrongPlaceholder),
         ("tracing", config.otlp_endpoint, tracing_of, TracingUnavailable),
     ):
@@ -65,6 +64,39 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
                 continue
         yield ok(what, f"{value} can be used")
         yield from (warn(what, each, "") for each in warnings)
+
+
+def glossaries(config: ServerConfig, found: Sequence[FoundBundle]) -> Iterator[Finding]:
+    """Yield whether glossaries can be used, and those that no call can name, as the bundles don't have their pair."""
+    from service.models.language_pairs import LanguagePairs
+    from service.text.glossary import Glossaries, GlossaryError
+
+    if config.glossaries is None:
+        return
+    with _logged() as warnings:
+        try:
+            read = Glossaries(config.glossaries).all()
+        except GlossaryError as error:
+            yield fail("glossaries", str(error))
+            return
+    yield ok("glossaries", f"{config.glossaries} can be used")
+    yield from (warn("glossaries", each, "") for each in warnings)
+    models = [LanguagePairs(bundle.manifest) for bundle in found]
+
+    def is_translated(source: str, target: str) -> bool:
+        return any(pairs.find(source, target) is not None for pairs in models)
+
+    for each in read if models else ():
+        source, target = each.codes
+        pivots = config.pivot_languages
+        if not is_translated(source, target) and not any(
+            is_translated(source, pivot) and is_translated(pivot, target) for pivot in pivots
+        ):
+            yield warn(
+                "glossaries",
+                f"{each.name} is from {source} into {target}, which no model translates",
+                "no call can use it: add a model, or see that the codes in the file's name are those of one.",
+            )
 
 
 @contextmanager

@@ -35,6 +35,18 @@ def cpus(config: ServerConfig, cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterato
         yield ok("cpu", value)
 
 
+def load(busy: float | None = None) -> Iterator[Finding]:
+    """Yield whether other processes leave CPUs to a server; `busy` is how many wanted one in the last minute."""
+    online = os.cpu_count() or 1
+    busy = os.getloadavg()[0] if busy is None else busy
+    value = f"{busy:.1f} processes wanted a CPU in the last minute; there are {online}"
+    if busy < online:
+        yield ok("load", value)
+    else:
+        advice = "stop others; a server measures at its start how many slots help (--max-slots: docs/tuning.md)."
+        yield warn("load", value, advice)
+
+
 def kernels() -> Iterator[Finding]:
     """Yield the instruction set that int8 models are run with."""
     from service.engine.runtime.kernels import CHOICE, KernelsUnavailable, find_kernels

@@ -192,6 +192,7 @@ def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, 
     ("name", "content", "message"),
     [
         ("schema_version", [[]] * 9999, "schema_version is [[], "),
+        ("schema_version", 2, "schema_version is 2, this service reads up to 1; upgrade the service or export the"),
         ("checksums", {"a\nb": 5}, r"manifest.checksums['a\nb'] is 5; expected str"),
         ("checksums", {"a\x1cb": ""}, r"file name 'a\x1cb' is outside the bundle or not a file name"),
         ("checksums", {"ä" * 128: ""}, "allowed are plain relative names of at most 255 bytes"),

@@ -56,6 +56,13 @@ def test_cpus(tmp_path: Path) -> None:
     assert f"--num-threads to {available_cpus()}" in many.advice
 
 
+def test_load() -> None:
+    assert only(machine.load(0.1)).status is OK
+    busy = only(machine.load(4.0 * (os.cpu_count() or 1)))
+    assert busy.status is WARN
+    assert busy.value.endswith(f"in the last minute; there are {os.cpu_count()}")
+
+
 def test_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert only(machine.kernels()).status is OK
     monkeypatch.setenv(CHOICE, "portable")
@@ -150,11 +157,36 @@ def test_api_keys(tmp_path: Path) -> None:
 
 def test_other_settings(tmp_path: Path) -> None:
     assert list(files.other_settings(config())) == []
-    assert statuses(files.other_settings(config(glossaries=tmp_path, placeholder=("[A-Z]+",)))) == [OK, OK]
-    assert only(files.other_settings(config(glossaries=tmp_path / "gone"))).status is FAIL
+    assert only(files.other_settings(config(placeholder=("[A-Z]+",)))).status is OK
     assert only(files.other_settings(config(placeholder=("(",)))).status is FAIL
+
+
+def test_glossaries(tmp_path: Path) -> None:
     (tmp_path / "wrong.en-de.tsv").write_text("one\ttwo\tthree\tfour\tfive\n")
-    assert statuses(files.other_settings(config(glossaries=tmp_path))) == [OK, WARN]  # which the server would log
+    assert list(files.glossaries(config(), [])) == []
+    assert only(files.glossaries(config(glossaries=tmp_path / "gone"), [])).status is FAIL
+    assert statuses(files.glossaries(config(glossaries=tmp_path), [])) == [OK, WARN]  # which the server would log
+
+
+def test_glossaries_for_pairs_that_no_model_has(tmp_path: Path) -> None:
+    """Those of a similar language, or of a pair that two models translate, can be used."""
+    for source, target in (("de", "en"), ("en", "it")):
+        write_tiny_bundle(tmp_path / "models" / f"{source}-{target}" / "1", f"{source}-{target}", source, target)
+    (tmp_path / "glossaries").mkdir()
+    for name in ("names.de-en", "names.de_AT-en_GB", "names.de-it", "names.en-de", "names.it-en", "other.en-fr"):
+        (tmp_path / "glossaries" / f"{name}.tsv").write_text("SAP\n")
+    settings = config(models=tmp_path / "models", glossaries=tmp_path / "glossaries")
+
+    def unused(settings: ServerConfig) -> list[str]:
+        first, *others = files.glossaries(settings, bundles.found_bundles(settings)[0])
+        assert first.status is OK
+        assert {each.status for each in others} == {WARN}
+        return [each.value.removesuffix(", which no model translates") for each in others]
+
+    directly = ["names is from en into de", "names is from it into en", "other is from en into fr"]
+    assert unused(settings) == directly
+    without = replace(settings, pivot_language=("none",))
+    assert unused(without) == ["names is from de into it", *directly]
 
 
 def test_onnxruntime() -> None:
