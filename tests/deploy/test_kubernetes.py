@@ -7,14 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -80,15 +79,6 @@ def test_a_site_fits_itself_and_the_server(name: str, rendered: Rendered) -> Non
 
 
 # --- schemas
-
-
-@pytest.fixture(scope="module", autouse=True)
-def schemas_are_read_once() -> Iterator[None]:
-    """Cache the schemas: the validator would parse megabytes of them for every document."""
-    with pytest.MonkeyPatch.context() as patch:
-        contents = functools.cache(kubernetes_validate.utils.schema_contents)
-        patch.setattr(kubernetes_validate.utils, "schema_contents", contents)
-        yield
 
 
 def distinct_documents(rendered: Rendered) -> list[dict[str, Any]]:
@@ -163,6 +153,7 @@ FAULTS: tuple[tuple[Callable[[Manifests], object], str], ...] = (
     (lambda site: site.pod["volumes"].append({"name": "spare", "emptyDir": {}}), "volumes are .*'spare'"),
     (variable("DRAGOMAN_SERVE_ADMIN_HOST", "0.0.0.0"), "admin listener is on 0.0.0.0"),
     (variable("OMP_NUM_THREADS", "9"), "OMP_NUM_THREADS is none of the server's"),
+    (variable("DRAGOMAN_SERVE_GLOSSARIES", "/terms"), "a setting names /terms, where nothing is mounted"),
     (variable("DRAGOMAN_SERVE_TLS_CLIENT_CA", "/etc/dragoman-tls/clients.crt"), "a setting names /etc/dragoman-tls/cl"),
 )
 
