@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from service.domain.call import Phase
+from service.domain.call import Call, Phase
 from service.domain.errors import Cancelled, DeadlineExceeded, MemoryFull, Overloaded
 from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
@@ -18,6 +18,7 @@ from service.observe.own_memory import memory_bytes, memory_limit_bytes
 from service.observe.registry import ForeignMetric, Registry, Sample
 from service.observe.table import OF_MODELS, OF_SERVER, TLS_NOT_AFTER
 
+_OF_KEYS = tuple(metric.name for metric in OF_SERVER if metric.labels == ("key",))
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
 _OUTCOMES = ("ok", "failed", "cancelled")
 
@@ -189,7 +190,7 @@ class Metrics:
         self._registry = Registry((*OF_SERVER, *OF_MODELS))
         self._models: dict[str, ModelMetrics] = {}
         self._served: set[ModelInfo] = set()
-        self._keys: set[str] = set()
+        self._keys: dict[str, set[str]] = {}  # their names, and the first digits of their hashes
         self._num_inflight = 0
         self._counters, self._gauges = self._registry.counters, self._registry.gauges
         self._requests = self._counters["requests"].by_values
@@ -231,17 +232,23 @@ class Metrics:
     def rejected(self, reason: str) -> None:
         self._counters["rejected"].labels(reason).inc()
 
-    def knows_keys(self, names: set[str]) -> None:
-        """Set the names of the keys, and remove the series of all others."""
-        for metric in ("key_requests", "key_refused", "key_tokens"):
-            for name in names:
+    def knows_keys(self, keys: dict[str, set[str]]) -> None:
+        """Set the names of the keys, with the first digits of their hashes, and remove the series of all others."""
+        before, self._keys = self._keys, keys
+        for metric in _OF_KEYS:
+            for name in keys:
                 self._counters[metric].labels(name)
-            for name in self._keys - names:
+            for name in before.keys() - keys.keys():
                 self._counters[metric].remove(name)
-        self._keys = names
+        last_used, known, gone = self._gauges["key_last_used_seconds"], _pairs(keys), _pairs(before)
+        for pair in known:
+            last_used.labels(*pair)
+        for pair in gone - known:
+            last_used.remove(*pair)
 
-    def key_called(self, name: str) -> None:
+    def key_called(self, name: str, digits: str) -> None:
         self._counters["key_requests"].labels(name).inc()
+        self._gauges["key_last_used_seconds"].labels(name, digits).set_to_current_time()
 
     def key_refused(self, name: str) -> None:
         self._counters["key_refused"].labels(name).inc()
@@ -249,6 +256,14 @@ class Metrics:
     def key_used(self, name: str, num_tokens: int) -> None:
         if name in self._keys:  # else it has been revoked in the meantime
             self._counters["key_tokens"].labels(name).inc(num_tokens)
+
+    def key_answered(self, call: Call) -> None:
+        """Count what a call was answered, for its bill."""
+        name = call.key_name
+        if name in self._keys:
+            self._counters["key_source_characters"].labels(name).inc(call.characters())
+            self._counters["key_source_tokens"].labels(name).inc(call.num_source_tokens)
+            self._counters["key_output_tokens"].labels(name).inc(call.num_output_tokens)
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
         if TLS_NOT_AFTER.name not in self._gauges:
@@ -310,3 +325,7 @@ class Metrics:
             del self._models[model]
             for metric in OF_MODELS:
                 self._registry.remove(metric, {"model": model})
+
+
+def _pairs(keys: dict[str, set[str]]) -> set[tuple[str, str]]:
+    return {(name, digits) for name, hashes in keys.items() for digits in hashes}

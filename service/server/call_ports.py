@@ -94,7 +94,8 @@ class CallPorts:
             self.http_port = self._http.port
             self._http.start()
         if self._tls or self._gate:
-            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
+            following = follow_files(self._tls, self._gate, self._metrics, self._translator)
+            self._following_files = asyncio.create_task(following)
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.

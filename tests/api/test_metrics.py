@@ -23,7 +23,8 @@ VERSION = "1"  # of the tiny model
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
 NAMES_BY_LABELS = {
     "": """inflight_requests ready draining event_loop_tasks event_loop_silence_seconds memory_bytes memory_limit_bytes
-        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens""",
+        cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens
+        key_source_characters key_source_tokens key_output_tokens key_last_used_seconds""",
     "method code": "requests request_duration_seconds",
     "reason": "rejected",
     "outcome": "reloads",

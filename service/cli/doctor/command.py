@@ -61,6 +61,7 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     yield from machine.ports(config)
     yield from files.certificate(config)
     yield from files.other_settings(config)
+    yield from files.granted_names(config, {bundle.name for bundle in found})
     yield from faults
     yield from bundles.bundles(config, found, loads=loads)
     yield from bundles.pairs(found)

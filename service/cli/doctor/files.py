@@ -1,7 +1,7 @@
 """Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -65,6 +65,22 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
                 continue
         yield ok(what, f"{value} can be used")
         yield from (warn(what, each, "") for each in warnings)
+
+
+def granted_names(config: ServerConfig, models: Iterable[str]) -> Iterator[Finding]:
+    """Yield each model and glossary that a key may use and that does not exist; `models` are those on disk."""
+    from service.calls.keys import read_keys, unknown_names
+    from service.text.glossary import Glossaries, GlossaryError
+
+    if config.api_keys is None:
+        return
+    try:
+        with _logged():
+            keys, glossaries = read_keys(config.api_keys), Glossaries(config.glossaries).all()
+    except (FileProblem, GlossaryError):
+        return  # which `other_settings` tells
+    for problem in unknown_names(keys, models, {each.name for each in glossaries}):
+        yield warn("api keys", f"{config.api_keys}: {problem}", "correct the name; until then the key may use less.")
 
 
 @contextmanager
