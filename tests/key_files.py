@@ -12,7 +12,11 @@ NO_GRANTS: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({})
 
 
 def write_keys(
-    folder: Path, quotas: Quotas = NO_QUOTAS, grants: Mapping[str, Mapping[str, Sequence[str]]] = NO_GRANTS, **keys: str
+    folder: Path,
+    quotas: Quotas = NO_QUOTAS,
+    grants: Mapping[str, Mapping[str, Sequence[str]]] = NO_GRANTS,
+    /,
+    **keys: str,
 ) -> Path:
     """Write `keys.toml`, which only its owner can read, with keys by name, all with these quotas."""
     path = folder / "keys.toml"

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dragoman_client import ClientError
 from service.domain.errors import Overloaded, ServiceError, Unavailable
 from service.engine import scheduler
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.observe.access_log import LOGGER
 from service.translation.translator import Translator
 from tests.api.http_faces import FACES, send
@@ -65,10 +67,10 @@ def test_every_way_to_translate_is_billed_once_and_alike(server: InProcessServer
         own = answered([TEXT], client.translate([TEXT], "en", "de"))
     eventually(lambda: bill(server, "bob") == own)
     assert own[0] == len(TEXT)
-    ways: list[Callable[[], object]] = [lambda name=name: send(server, name, TEXT, x_api_key=ALICE) for name in FACES]
+    ways: list[Callable[[], object]] = [partial(send, server, name, TEXT, x_api_key=ALICE) for name in FACES]
     with grpc.insecure_channel(server.address) as channel:
         senders = ways_of(channel)
-        ways += [lambda name=name: senders[name]([TEXT], metadata=BY_ALICE) for name in WAYS]
+        ways += [partial(senders[name], [TEXT], metadata=BY_ALICE) for name in WAYS]
         for number, way in enumerate(ways, start=1):
             way()
             is_billed(server, tuple(number * each for each in own))
@@ -107,11 +109,8 @@ def test_googles_two_translations_are_of_one_text(serve: Serve, tmp_path: Path) 
     request = google_request(["Close the window"])
     request.glossary_config.glossary = "projects/p/locations/global/glossaries/own"
     with grpc.insecure_channel(server.address) as channel:
-        translate = channel.unary_unary(
-            "/google.cloud.translation.v3.TranslationService/TranslateText",
-            request_serializer=type(request).SerializeToString,
-        )
-        translate(request, metadata=BY_ALICE, timeout=patient(30))
+        stub = google_grpc.TranslationServiceStub(channel)
+        stub.TranslateText(request, metadata=BY_ALICE, timeout=patient(30))
     eventually(lambda: bill(server)[0] > 0)
     assert bill(server)[0] == len("Close the window")
 
@@ -166,11 +165,12 @@ def test_failed_calls_are_free(server: InProcessServer, monkeypatch: pytest.Monk
                 wrong()
         gate = Gate(server, monkeypatch)
         with stub_of(server.address) as stub:
-            left = stub.Translate.future(request_of([TEXT]), timeout=patient(30), metadata=BY_ALICE)
+            left: Any = stub.Translate.future(request_of([TEXT]), timeout=patient(30), metadata=BY_ALICE)
             gate.wait()
             left.cancel()
             late = stub.Translate.future(request_of([TEXT]), timeout=0.2, metadata=BY_ALICE)
-            assert late.exception(timeout=patient(30)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            failure: Any = late.exception(timeout=patient(30))
+            assert failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         gate.open()
         expected = answered(["Hello"], client.translate(["Hello"], "en", "de"))
     is_billed(server, expected)

@@ -164,12 +164,12 @@ def test_calls_over_grpc_are_refused(server: InProcessServer, shop: Client) -> N
 
 
 def test_languages_are_detected_among_those_of_the_key(server: InProcessServer, shop: Client) -> None:
-    [answer] = shop.translate(["Where is the train station?"], None, "de")
+    [answer] = shop.translate(["Where is the train station?"], "", "de")
     assert answer.detected_language_code == "en"
     with server.client(api_key=ALICE) as alice:
-        assert alice.translate(["Où est la gare ?"], None, "de")[0].detected_language_code == "fr"
+        assert alice.translate(["Où est la gare ?"], "", "de")[0].detected_language_code == "fr"
     with pytest.raises(ClientError, match=r"^texts\[0\] seems to be in 'fr'; into 'de' are translated here: en;"):
-        shop.translate(["Où est la gare ?"], None, "de")
+        shop.translate(["Où est la gare ?"], "", "de")
 
 
 def test_glossaries_of_others_are_refused(server: InProcessServer, shop: Client) -> None:
