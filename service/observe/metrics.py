@@ -41,6 +41,29 @@ class VersionMetrics:
         self._answer_seconds.observe(seconds)
 
 
+class KeyMetrics:
+    """What is counted of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
+
+    def __init__(self, registry: Registry, name: str, digits: set[str]) -> None:
+        self._registry = registry
+        self._name = name
+        self.counts = {metric: registry.counters[metric].labels(name) for metric in _OF_KEYS}
+        self._last_used = {each: registry.gauges["key_last_used_seconds"].labels(name, each) for each in digits}
+
+    def called(self, digits: str) -> None:
+        self.counts["key_requests"].value += 1
+        if digits in self._last_used:
+            self._last_used[digits].set_to_current_time()
+
+    def remove_but(self, digits: set[str]) -> None:
+        """Remove the series of all other keys; without any, those of the name."""
+        for each in self._last_used.keys() - digits:
+            self._registry.gauges["key_last_used_seconds"].remove(self._name, each)
+        if not digits:
+            for metric in _OF_KEYS:
+                self._registry.counters[metric].remove(self._name)
+
+
 class ModelMetrics:
     """One model's metrics, with labels looked up once to save time on the engine's thread."""
 
@@ -190,7 +213,7 @@ class Metrics:
         self._registry = Registry((*OF_SERVER, *OF_MODELS))
         self._models: dict[str, ModelMetrics] = {}
         self._served: set[ModelInfo] = set()
-        self._keys: dict[str, set[str]] = {}  # their names, and the first digits of their hashes
+        self._keys: dict[str, KeyMetrics] = {}  # by name
         self._num_inflight = 0
         self._counters, self._gauges = self._registry.counters, self._registry.gauges
         self._requests = self._counters["requests"].by_values
@@ -234,36 +257,32 @@ class Metrics:
 
     def knows_keys(self, keys: dict[str, set[str]]) -> None:
         """Set the names of the keys, with the first digits of their hashes, and remove the series of all others."""
-        before, self._keys = self._keys, keys
-        for metric in _OF_KEYS:
-            for name in keys:
-                self._counters[metric].labels(name)
-            for name in before.keys() - keys.keys():
-                self._counters[metric].remove(name)
-        last_used, known, gone = self._gauges["key_last_used_seconds"], _pairs(keys), _pairs(before)
-        for pair in known:
-            last_used.labels(*pair)
-        for pair in gone - known:
-            last_used.remove(*pair)
+        before, self._keys = (
+            self._keys,
+            {name: KeyMetrics(self._registry, name, digits) for name, digits in keys.items()},
+        )
+        for name, old in before.items():
+            old.remove_but(keys.get(name, set()))
 
     def key_called(self, name: str, digits: str) -> None:
-        self._counters["key_requests"].labels(name).inc()
-        self._gauges["key_last_used_seconds"].labels(name, digits).set_to_current_time()
+        if name in self._keys:  # else it has been revoked in the meantime
+            self._keys[name].called(digits)
 
     def key_refused(self, name: str) -> None:
-        self._counters["key_refused"].labels(name).inc()
+        if name in self._keys:
+            self._keys[name].counts["key_refused"].value += 1
 
     def key_used(self, name: str, num_tokens: int) -> None:
-        if name in self._keys:  # else it has been revoked in the meantime
-            self._counters["key_tokens"].labels(name).inc(num_tokens)
+        if name in self._keys:
+            self._keys[name].counts["key_tokens"].value += num_tokens
 
     def key_answered(self, call: Call) -> None:
         """Count what a call was answered, for its bill."""
-        name = call.key_name
-        if name in self._keys:
-            self._counters["key_source_characters"].labels(name).inc(call.characters())
-            self._counters["key_source_tokens"].labels(name).inc(call.num_source_tokens)
-            self._counters["key_output_tokens"].labels(name).inc(call.num_output_tokens)
+        if call.key_name in self._keys:
+            counts = self._keys[call.key_name].counts
+            counts["key_source_characters"].value += call.characters()
+            counts["key_source_tokens"].value += call.num_source_tokens
+            counts["key_output_tokens"].value += call.num_output_tokens
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
         if TLS_NOT_AFTER.name not in self._gauges:
@@ -325,7 +344,3 @@ class Metrics:
             del self._models[model]
             for metric in OF_MODELS:
                 self._registry.remove(metric, {"model": model})
-
-
-def _pairs(keys: dict[str, set[str]]) -> set[tuple[str, str]]:
-    return {(name, digits) for name, hashes in keys.items() for digits in hashes}

@@ -157,15 +157,12 @@ def test_a_call_that_is_tried_again_is_billed_once(
 
 def test_failed_calls_are_free(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with server.client(api_key=ALICE, patience_seconds=0) as client:
-        for wrong in (
-            lambda: client.translate([TEXT], "en", "xx"),
-            lambda: client.translate([TEXT] * 2000, "en", "de"),
-        ):
+        for texts, target in (([TEXT], "xx"), ([TEXT] * 2000, "de")):
             with pytest.raises(ClientError):
-                wrong()
+                client.translate(texts, "en", target)
         gate = Gate(server, monkeypatch)
         with stub_of(server.address) as stub:
-            left: Any = stub.Translate.future(request_of([TEXT]), timeout=patient(30), metadata=BY_ALICE)
+            left = stub.Translate.future(request_of([TEXT]), timeout=patient(30), metadata=BY_ALICE)
             gate.wait()
             left.cancel()
             late = stub.Translate.future(request_of([TEXT]), timeout=0.2, metadata=BY_ALICE)
