@@ -219,6 +219,9 @@ def test_a_key_loads_and_unloads_only_its_own(serve: Serve, tmp_path: Path) -> N
         reply = call(server.http_url, "POST", f"/v2/repository/models/tiny/{action}", x_api_key=SHOP)
         assert reply.status == 403
         assert "key shop may not use model 'tiny'; it may use other." in told(reply)
+        reply = call(server.http_url, "POST", f"/v2/repository/models/other/{action}", x_api_key=SHOP)
+        assert reply.status == 404
+        assert "tiny" not in told(reply), "it tells of others' models"
     assert call(server.http_url, "POST", "/v2/repository/models/tiny/unload", x_api_key=ALICE).status == 200
 
 
