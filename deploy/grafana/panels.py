@@ -498,4 +498,25 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             alert="DragomanCertificateExpiresSoon",
         ),
     ),
+    "Usage": (
+        Panel(
+            "Characters by key",
+            "Per second, of answered texts, as bills count them; the ten keys with the most.",
+            "short",
+            ((f"topk(10, {_rate('key_source_characters_total', 'key', SERVERS)})", "{{key}}"),),
+            width=12,
+        ),
+        Panel(
+            "Characters per CPU second",
+            "Over an hour. A CPU's price per second, divided by this, is the price of a character.",
+            "short",
+            (
+                (
+                    f'dragoman:source_codepoints:per_cpu_second1h{{{_NAMESPACE},deployment=~"$deployment"}}',
+                    "characters",
+                ),
+            ),
+            width=12,
+        ),
+    ),
 }

@@ -93,6 +93,8 @@ class CallObserver:
         self._metrics.call_finished(
             call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version
         )
+        if call.caller is not None and call.is_answered:
+            self._metrics.key_answered(call)
         self._access_log.finished(call)
         if call.message:
             self._errors.note(call.request_id, call.method, call.code, call.message)
@@ -201,8 +203,9 @@ class CallPipeline:
             if self._gate is None or call.caller is None:
                 answer = await work()
             else:
-                gate = self._gate
-                with gate.work(call.caller) if is_background else gate.call(call.caller, takes_tokens=takes_tokens):
+                gate, caller = self._gate, call.caller
+                counted = gate.work(caller) if is_background else gate.call(caller, takes_tokens=takes_tokens)
+                with counted as call.grants:
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with

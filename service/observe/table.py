@@ -65,7 +65,12 @@ OF_SERVER = (
     # Callers, by name of their key
     Metric(_C, "key_requests", "Accepted calls, by the caller's key.", _KEY),
     Metric(_C, "key_refused", "Calls rejected by a quota, by the caller's key.", _KEY),
-    Metric(_C, "key_tokens", "Tokens of sources and translations, by the caller's key.", _KEY),
+    Metric(_C, "key_tokens", "Tokens that models read and wrote, by the caller's key, as quotas count them.", _KEY),
+    Metric(_C, "key_source_characters", "Characters of answered texts, by the caller's key.", _KEY),
+    Metric(_C, "key_source_tokens", "Tokens of answered texts, by the caller's key.", _KEY),
+    Metric(_C, "key_output_tokens", "Tokens of their translations, by the caller's key.", _KEY),
+    # `sha256` has the first digits of the hash: of two keys of one name, it tells which is still in use
+    Metric(_G, "key_last_used_seconds", "Unix time of a key's last call; 0: none so far.", (*_KEY, "sha256")),
     # The server
     Metric(_G, "ready", "1 while the server is ready for calls."),
     Metric(_G, "draining", "1 while the server is stopping."),

@@ -14,20 +14,22 @@ from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from dragoman_client import ClientError
 from tests.deploy.deployed import ONLY_WITH_TLS, all_panels, expressions, known_metrics, metric_names, rules
+from tests.key_files import ALICE, write_keys
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
 PANELS = all_panels()
 # Events of these kinds do not occur in these tests' server.
-EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
+EMPTY_HERE = {"Certificate", "Taken out while running", "Flagged segments"}
 WINDOW = "15s"
 
 
 @pytest.fixture(scope="module")
-def prometheus(share: Serve) -> Iterator[Prometheus]:
+def prometheus(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Yield a Prometheus that has scraped a server, which is under load until the tests end."""
     program = tool("prometheus", "prometheus")
-    server, done = share(cache_mib=1), threading.Event()
+    keys = write_keys(tmp_path_factory.mktemp("keys"), alice=ALICE)
+    server, done = share(cache_mib=1, api_keys=keys), threading.Event()
     load = threading.Thread(target=_load, args=(server, done))
     load.start()
     try:
@@ -41,7 +43,7 @@ def prometheus(share: Serve) -> Iterator[Prometheus]:
 
 
 def _load(server: InProcessServer, done: threading.Event) -> None:
-    with server.client() as client:
+    with server.client(api_key=ALICE) as client:
         while not done.wait(0.1):
             for texts in (distinct_texts(4), ["Hello"]):
                 client.translate(texts, "en", "de")

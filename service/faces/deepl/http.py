@@ -61,7 +61,7 @@ class DeepL:
         current_call().asks_for(parameters.text)
         self._translator.check_texts(parameters.text)
         glossary = messages.glossary_of(parameters)
-        name = found_in(self._translator.glossaries, glossary).name if glossary else ""
+        name = found_in(self._translator.glossaries(), glossary).name if glossary else ""
         size = sum(map(len, parameters.text)) // _CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(parameters), size)
         deadline = time.monotonic() + self._default_deadline_seconds

@@ -53,7 +53,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
         checked_fields(request)
-        current_call().asks_for(request.texts)
+        current_call().asks_for(request.texts, translates=False)
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])

@@ -79,7 +79,7 @@ class V1:
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         texts = messages.texts_of(json_of(request, messages.DetectRequest))
-        current_call().asks_for(texts)
+        current_call().asks_for(texts, translates=False)
         detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
         return in_json(messages.detections_document(detected))
 

@@ -159,7 +159,7 @@ class V2:
         return in_json(translations_document(result.translations, parameters.model), headers)
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
-        texts = _texts(parameters_in(request, DetectParameters).q)
+        texts = _texts(parameters_in(request, DetectParameters).q, translates=False)
         with in_googles_words(FIELDS, ""):
             detected = await self._translator.detect(texts, self._deadline())
         return in_json(detections_document(detected))
@@ -199,6 +199,6 @@ def _fields(request: HttpRequest) -> Fields:
     return [*fields, *fields_of(request.body)] if is_form(request) else fields
 
 
-def _texts(texts: list[str]) -> tuple[str, ...]:
-    current_call().asks_for(texts)
+def _texts(texts: list[str], *, translates: bool = True) -> tuple[str, ...]:
+    current_call().asks_for(texts, translates=translates)
     return tuple(texts)

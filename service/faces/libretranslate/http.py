@@ -133,7 +133,7 @@ class LibreTranslate:
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the language of a text; several texts are taken as one."""
         texts, _ = messages.texts_of(messages.body_of(request, messages.DetectBody).q)
-        current_call().asks_for(texts)
+        current_call().asks_for(texts, translates=False)
         [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
         return in_json(messages.detections_document(detected))
 
