@@ -24,8 +24,8 @@ VERSION = "1"  # of the tiny model
 NAMES_BY_LABELS = {
     "": """inflight_requests ready draining event_loop_tasks event_loop_silence_seconds memory_bytes memory_limit_bytes
         cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens""",
-    "method code": "requests request_duration_seconds",
-    "reason": "rejected",
+    "method kind code": "requests request_duration_seconds",
+    "method kind reason": "rejected",
     "outcome": "reloads",
     "version onnxruntime_version provider": "build_info",
     "model version precision checkpoint_sha256 kernels": "model_info",
