@@ -83,6 +83,14 @@ CASES: dict[str, tuple[Series, float | None]] = {
         [each for each in pod("a", {"en-de": 0.5}) if "rejected" not in each["series"]],
         0.5,
     ),
+    "a server of a release without kinds, in an update": (
+        [
+            {**each, "series": each["series"].replace(',kind="translate"', "")}
+            for each in pod("a", {"en-de": 1.0}, refused=50.0)
+            if "Health" not in each["series"]
+        ],
+        2.0,
+    ),
     "no server": ([], None),
     **{f"half is refused: {method}": (pod("a", {"en-de": 1.0}, refused=50.0, method=method), 2.0) for method in KINDS},
     # Which tells nothing of the load; it was once ten times as much where a list forgot the method.
