@@ -55,7 +55,7 @@ def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
     """
     if isinstance(error, ServiceError):
         if isinstance(error, _REJECTIONS):
-            metrics.rejected(error.reason)
+            metrics.rejected(call, error.reason)
         failure = error
     else:
         _LOG.error("%s failed", call.method, exc_info=error)  # every line of a call has its id

@@ -58,6 +58,20 @@ class Phase(enum.Enum):
     DETOKENIZE = "detokenize"
 
 
+class CallKind(enum.StrEnum):
+    """What a call asks for, by which metrics tell calls that translate from all others.
+
+    Declared where a method of an API is. How long a stream or a document takes is up to its length and its reader.
+    """
+
+    __hash__ = str.__hash__  # as in `Priority`
+
+    TRANSLATE = "translate"
+    STREAM = "stream"
+    DOCUMENT = "document"
+    OTHER = "other"
+
+
 ENGINE_PHASES = (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)
 
 
@@ -105,6 +119,7 @@ class Call:
     caller: Caller | None = None
     protocol: str = ""  # the value of OpenTelemetry's `rpc.system.name`, such as grpc; empty for plain HTTP
     grants: Grants = EVERYTHING
+    kind: CallKind = CallKind.OTHER
     began_seconds: float = field(default_factory=time.monotonic)
     ended_seconds: float = 0.0
     code: str = "OK"  # the name of its status in google.rpc.Code
@@ -157,7 +172,7 @@ class Call:
     def another(self) -> "Call":
         """Return a new call of the same caller, such as the next request on a stream."""
         origin = origin_of_call(*self.origin[:-1])
-        return Call(self.method, self.request_id, origin, self.caller, self.protocol)
+        return Call(self.method, self.request_id, origin, self.caller, self.protocol, self.kind)
 
     def charge(self, num_tokens: int) -> None:
         if self.caller:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from service.domain.call import Call, Phase
+from service.domain.call import Call, CallKind, Phase
 from service.domain.errors import Cancelled, DeadlineExceeded, MemoryFull, Overloaded
 from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
@@ -20,6 +20,7 @@ from service.observe.table import OF_MODELS, OF_SERVER, TLS_NOT_AFTER
 
 _OF_KEYS = tuple(metric.name for metric in OF_SERVER if metric.labels == ("key",))
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
+_REFUSALS = (Overloaded, MemoryFull)  # for which servers are at fault, and more of them help
 _OUTCOMES = ("ok", "failed", "cancelled")
 
 
@@ -218,8 +219,6 @@ class Metrics:
         self._counters, self._gauges = self._registry.counters, self._registry.gauges
         self._requests = self._counters["requests"].by_values
         self._request_seconds = self._registry.histograms["request_duration_seconds"].by_values
-        for refusal in (Overloaded, MemoryFull):  # from the first one on: `rate` sees no series' beginning
-            self._counters["rejected"].labels(refusal.reason)
         for outcome in ReloadOutcome:
             self._counters["reloads"].labels(outcome.value)
         self._loop_lag = self._registry.histograms["event_loop_lag_seconds"].labels()
@@ -236,25 +235,29 @@ class Metrics:
     def model(self, name: str) -> ModelMetrics:
         return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self._registry, name))
 
+    def knows_method(self, method: str, kind: CallKind) -> None:
+        """Begin to count a translating method's refusals: `rate` sees no series' first number."""
+        if kind is not CallKind.OTHER:
+            for refusal in _REFUSALS:
+                self._counters["rejected"].labels(method, kind, refusal.reason)
+
     def call_started(self) -> None:
         self._num_inflight += 1
 
-    def call_finished(
-        self, method: str, code: str, seconds: float, trace_id: str = "", model: str = "", version: str = ""
-    ) -> None:
-        """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace; `model` is
-        empty for a call that used none."""
+    def call_finished(self, call: Call) -> None:
+        """Count a call that was served and has ended. The id of its trace, if there is one, becomes the exemplar."""
         self._num_inflight -= 1
-        self._call_answered(method, code, seconds, trace_id)
-        if model in self._models:  # else it has been retired in the meantime
-            self._models[model].answered(version, code, seconds)
+        seconds = call.total_seconds
+        self._call_answered(call, seconds)
+        if call.model in self._models:  # else it used none, or it has been retired in the meantime
+            self._models[call.model].answered(call.model_version, call.code, seconds)
 
-    def call_refused(self, method: str, code: str) -> None:
+    def call_refused(self, call: Call) -> None:
         """Count a call rejected on arrival; `rejected` counts the reason."""
-        self._call_answered(method, code, 0.0)
+        self._call_answered(call, 0.0)
 
-    def rejected(self, reason: str) -> None:
-        self._counters["rejected"].labels(reason).inc()
+    def rejected(self, call: Call, reason: str) -> None:
+        self._counters["rejected"].labels(call.method, call.kind, reason).inc()
 
     def knows_keys(self, keys: dict[str, set[str]]) -> None:
         """Set the names of the keys, with the first digits of their hashes, and remove the series of all others."""
@@ -348,9 +351,10 @@ class Metrics:
         self.model(model).retired(engine, version, is_replaced=is_replaced)
         self._forget_unless_loaded(model)
 
-    def _call_answered(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
-        self._requests[method, code].value += 1
-        self._request_seconds[method, code].observe(seconds, {"trace_id": trace_id} if trace_id else None)
+    def _call_answered(self, call: Call, seconds: float) -> None:
+        labels = call.method, call.kind, call.code
+        self._requests[labels].value += 1
+        self._request_seconds[labels].observe(seconds, {"trace_id": call.trace_id} if call.trace_id else None)
 
     def _forget_unless_loaded(self, model: str) -> None:
         if not self.model(model).is_loaded:

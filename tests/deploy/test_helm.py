@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from service.observe.table import REQUEST_BUCKETS
 from tests.certificates import Authority
 from tests.container_registry import registry
 from tests.deploy.deployed import RULES, loaded, rules
@@ -126,6 +127,31 @@ def test_rules_are_those_of_prometheus_with_addresses_of_runbooks() -> None:
     expected = json.dumps(rules("alert", RULES)).replace("docs/runbooks.md", RUNBOOKS)
     assert sorted(given, key=lambda each: each["alert"]) == sorted(json.loads(expected), key=lambda each: each["alert"])
     assert all(each["annotations"]["runbook_url"].startswith(f"{RUNBOOKS}#") for each in given)
+
+
+def test_rules_have_the_objectives_of_a_site() -> None:
+    def recorded(**objectives: float) -> dict[str, str]:
+        values = {"enabled": True, "runbooks": RUNBOOKS, "objectives": objectives}
+        (rule,) = [d for d in chart_documents({"monitoring": {"rules": values}}) if d["kind"] == "PrometheusRule"]
+        groups = rule["spec"]["groups"]
+        return {each["record"]: each["expr"] for group in groups for each in group["rules"] if "record" in each}
+
+    plain, own = recorded(), recorded(failed=0.01, slow=0.001, seconds=2.5)
+    assert plain == {rule["record"]: rule["expr"] for rule in rules("record", RULES)}
+    changed = {name: expression for name, expression in own.items() if expression != plain[name]}
+    slow = plain["dragoman:calls_slow:total"].replace('le="1.0"', 'le="2.5"')
+    assert changed == {
+        "dragoman:objective:failed_ratio": "vector(0.01)",
+        "dragoman:objective:slow_ratio": "vector(0.001)",
+        "dragoman:objective:slow_seconds": "vector(2.5)",
+        "dragoman:calls_slow:total": slow,
+    }
+    assert recorded(seconds=10)["dragoman:objective:slow_seconds"] == "vector(10.0)"
+
+
+def test_the_latency_objective_is_one_of_the_buckets() -> None:
+    (enum,) = re.findall(r'"seconds": (\{.*?\})', (CHART / "values.schema.json").read_text(), re.DOTALL)
+    assert json.loads(enum)["enum"] == list(REQUEST_BUCKETS)
 
 
 def test_what_kustomize_does_not_have_is_rendered_as_last_reviewed(tmp_path: Path) -> None:

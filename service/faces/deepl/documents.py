@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from service.documents import DocumentOptions
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
@@ -72,7 +72,7 @@ class Documents:
         self._glossaries = glossaries
 
     def routes(self, route: Callable[..., Route]) -> Sequence[Route]:
-        upload = partial(route, max_body_bytes=MAX_UPLOAD_BYTES)
+        upload = partial(route, kind=CallKind.DOCUMENT, max_body_bytes=MAX_UPLOAD_BYTES)
         handle = partial(route, queues=False)
         return (
             upload("POST", "/v2/document", "http/deepl/document", self.upload),

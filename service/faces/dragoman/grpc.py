@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.translation import Priority, TranslationRequest
 from service.faces.dragoman.messages import (
     PRIORITIES,
@@ -74,6 +74,7 @@ def dragoman_api(translator: Translator, default_deadline_seconds: float) -> Grp
     return GrpcApi(
         SERVICE_NAME,
         lambda server: pb_grpc.add_TranslationServiceServicer_to_server(servicer, server),
+        kinds={"Translate": CallKind.TRANSLATE, "TranslateStream": CallKind.STREAM},
         priority_of={"Translate": _priority},
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.errors import (
     InvalidRequest,
     Path,
@@ -129,9 +129,10 @@ class V2:
 
     def routes(self) -> Sequence[Route]:
         route = partial(Route, failure=failure_of_v2, key_in=KEY.find)
+        translate = partial(route, kind=CallKind.TRANSLATE)
         return (
-            route("POST", PATH, "http/google.v2/translate", self.translate),
-            route("GET", PATH, "http/google.v2/translate", self.translate),
+            translate("POST", PATH, "http/google.v2/translate", self.translate),
+            translate("GET", PATH, "http/google.v2/translate", self.translate),
             route("POST", f"{PATH}/detect", "http/google.v2/detect", self.detect),
             route("GET", f"{PATH}/detect", "http/google.v2/detect", self.detect),
             route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages, queues=False),

@@ -40,7 +40,10 @@ class Background:
 
     def count(self, code: str) -> bool:
         """Return whether one call ended with this code."""
-        return f'dragoman_requests_total{{code="{code}",method="work"}} 1.0' in self.metrics.render()[0].decode()
+        return (
+            f'dragoman_requests_total{{code="{code}",kind="other",method="work"}} 1.0'
+            in self.metrics.render()[0].decode()
+        )
 
 
 async def forever() -> None:

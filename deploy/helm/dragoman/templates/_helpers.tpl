@@ -165,7 +165,19 @@ capabilities: {drop: [ALL]}
 - {sourceLabels: [__meta_kubernetes_pod_label_dragoman_pool], targetLabel: pool}
 {{- end -}}
 
-{{/* Absolute addresses of runbooks in rules. Takes (rules, address of docs/runbooks.md). */}}
+{{/* Groups of rules with a site's objectives and absolute addresses of runbooks. Takes (groups, monitoring.rules,
+address of docs/runbooks.md). The objectives are rules; that of latency is also a bucket, whose labels are texts. */}}
 {{- define "dragoman.rules" -}}
-{{ index . 0 | replace "runbook_url: docs/runbooks.md" (printf "runbook_url: %s" (index . 1)) }}
+{{- $objectives := (index . 1).objectives -}}
+{{- $bucket := printf "%v" $objectives.seconds -}}
+{{- if not (contains "." $bucket) -}}{{- $bucket = printf "%s.0" $bucket -}}{{- end -}}
+{{- $own := dict "failed_ratio" $objectives.failed "slow_ratio" $objectives.slow "slow_seconds" $bucket -}}
+{{- range $group := index . 0 -}}
+{{- range $rule := $group.rules -}}
+{{- with get $own (default "" $rule.record | trimPrefix "dragoman:objective:") -}}
+{{- $_ := set $rule "expr" (printf "vector(%v)" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ index . 0 | toYaml | replace "runbook_url: docs/runbooks.md" (printf "runbook_url: %s" (index . 2)) | replace `le="1.0"` (printf "le=%q" $bucket) }}
 {{- end -}}
