@@ -118,8 +118,8 @@ class Call:
     origin: Origin = ()
     caller: Caller | None = None
     protocol: str = ""  # the value of OpenTelemetry's `rpc.system.name`, such as grpc; empty for plain HTTP
-    grants: Grants = EVERYTHING
     kind: CallKind = CallKind.OTHER
+    grants: Grants = EVERYTHING
     began_seconds: float = field(default_factory=time.monotonic)
     ended_seconds: float = 0.0
     code: str = "OK"  # the name of its status in google.rpc.Code

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,7 +35,9 @@ def prometheus(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     load.start()
     try:
         with scraping(f"127.0.0.1:{server.server.metrics_port}", program=program) as running:
-            eventually(lambda: _has_data(running, "dragoman:calls_slow:ratio_rate5m"))
+            for window in ("5m", "1h"):  # each group of rules has moments of its own
+                for kind in ("slow", "failed"):
+                    eventually(partial(_has_data, running, f"dragoman:calls_{kind}:ratio_rate{window}"))
             eventually(lambda: _has_data(running, 'rate(dragoman_requests_total{code="INVALID_ARGUMENT"}[5s])'))
             yield running
     finally:
