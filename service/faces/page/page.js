@@ -109,6 +109,9 @@ addEventListener("hashchange", () => {
   if (wanted) show(wanted);
 });
 
+// Another language of the page keeps the translation.
+for (const locale of document.querySelectorAll("footer a")) locale.addEventListener("click", () => { locale.hash = location.hash; });
+
 markWords(words);
 $("tabs").hidden = !SETTINGS.endings.length;
 
