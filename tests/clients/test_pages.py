@@ -339,6 +339,23 @@ def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
     assert visit.window.text("#error") == ""
 
 
+def test_readers_are_told_what_they_can_do(visit: Visit) -> None:
+    cases: list[tuple[int, dict[str, str], str]] = [
+        (429, {"code": "RESOURCE_EXHAUSTED", "reason": "queue_full"}, "Too many people are translating"),
+        (429, {"code": "RESOURCE_EXHAUSTED", "reason": "quota"}, "Your key has used up"),
+        (400, {"code": "INVALID_ARGUMENT", "reason": "too_long"}, "Part of this is too long"),
+        (404, {"code": "NOT_FOUND", "field": "target_language_code"}, "Translation from English into German is not"),
+        (504, {"code": "DEADLINE_EXCEEDED"}, "This took too long."),
+        (502, {}, "The server does not answer."),  # says a proxy
+        (413, {}, "This is too large"),
+        (418, {}, "The server could not translate this."),
+    ]
+    asked = {"source_language_code": "en", "target_language_code": "de"}
+    for status, error, words in cases:
+        script = "return inWords(new Refusal(arguments[0], arguments[1]), arguments[2])"
+        assert visit.window.run(script, status, error, asked).startswith(words)
+
+
 def check_look(window: Browser, scheme: str, width: int) -> None:
     ground = window.run("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 384) == (scheme == "dark")

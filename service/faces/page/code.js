@@ -39,7 +39,8 @@ function programsOf(path, request, needsKey) {
 /** Returns the program that sends a file. */
 function programsOfFile(fields, needsKey) {
   const url = new URL("v1/files", location.href.split(/[?#]/)[0]).href;
-  const form = Object.entries(fields).filter(([, value]) => value).map(([name, value]) => `  -F ${quotedForShell(`${name}=${value}`)}`);
+  const given = Object.entries(fields).filter(([, value]) => value);
+  const form = given.map(([name, value]) => `  -F ${quotedForShell(`${name}=${value}`)}`);
   const key = needsKey ? ["  -H 'Authorization: Bearer KEY'"] : [];
   return [["curl", [`curl ${quotedForShell(url)} -OJ`, ...key, "  -F file=@FILE", ...form].join(" \\\n")]];
 }

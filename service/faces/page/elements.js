@@ -23,4 +23,7 @@ function put(id, text) {
 const tag = (code) => code.replaceAll("_", "-"); // as HTML's lang
 
 // Not crypto.randomUUID, which pages without TLS lack.
-const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

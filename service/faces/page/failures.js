@@ -1,6 +1,6 @@
 "use strict";
 
-// Names of texts, by the `reason` and else the `code` of an error.
+// Names of texts, by the `reason`, the `code` and else, as a proxy has neither, the status of an error.
 const BY_REASON = { too_long: "failed_too_long", quota: "failed_quota" };
 const BY_CODE = {
   UNAUTHENTICATED: "failed_key",
@@ -8,6 +8,13 @@ const BY_CODE = {
   RESOURCE_EXHAUSTED: "failed_busy",
   UNAVAILABLE: "failed_not_ready",
   DEADLINE_EXCEEDED: "failed_slow",
+};
+const BY_STATUS = {
+  413: "failed_too_large",
+  429: "failed_busy",
+  502: "no_answer",
+  503: "failed_not_ready",
+  504: "failed_slow",
 };
 
 /** Returns why a call failed, in a reader's words; `asked` is what was sent. */
@@ -19,12 +26,11 @@ function inWords(refusal, asked = {}) {
 
 function nameOfFailure({ name, status, code, reason, field, advice }, { source_language_code: source, glossary }) {
   if (name) return name;
-  if (status === 413) return "failed_too_large";
   if (reason in BY_REASON) return BY_REASON[reason];
   if (field === "file") return advice.includes("source_language_code") ? "failed_file_language" : "failed_file";
   if (code === "NOT_FOUND" && field.endsWith("language_code")) return source ? "failed_pair" : "failed_target";
   if (code === "NOT_FOUND" && glossary) return "failed_glossary";
-  return BY_CODE[code] ?? "failed";
+  return BY_CODE[code] ?? BY_STATUS[status] ?? "failed";
 }
 
 /** Returns the elements that tell of a failure: in words, and folded what a programmer or operator wants to know. */

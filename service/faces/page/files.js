@@ -76,14 +76,14 @@ class FileItem {
     [this.#file, this.#again] = [file, again];
     this.#bar.ariaLabel = file.name;
     const name = element("p", { className: "name" }, element("bdi", {}, file.name));
-    this.place = element("li", {}, element("div", { className: "about" }, name, this.#state), this.#tools, this.#bar, this.#rest);
+    this.place = element("li", {}, element("div", {}, name, this.#state), this.#tools, this.#bar, this.#rest);
   }
 
   /** Waits for its turn, to be translated as `fields` say, whatever the visitor chooses for others in the meantime. */
   wait(fields) {
     this.#fields = fields;
     this.#cancelled = new AbortController();
-    this.#show(say("file_waiting"), [this.#tool("cancel", () => this.#cancel())]);
+    this.#show(say("file_waiting"), [this.#cancelling()]);
   }
 
   async translate(server) {
@@ -102,8 +102,8 @@ class FileItem {
 
   fail(error, id = "") {
     const isLasting = ["failed_ending", "failed_too_large"].includes(error.name);
-    const again = isLasting ? [] : [this.#tool("try_again", () => this.#again(this))];
-    this.#show("", [...again, this.#tool("remove", () => this.#remove())], ...failureElements(error, this.#fields, id));
+    const again = isLasting ? [] : [this.#retrying()];
+    this.#show("", [...again, this.#removing()], ...failureElements(error, this.#fields, id));
     this.place.classList.add("failed");
     put("spoken", `${this.#file.name}: ${inWords(error, this.#fields)}`);
     if (error.status === 401) askForKey();
@@ -112,7 +112,7 @@ class FileItem {
   /** Counts the seconds of the server's work, of which it tells nothing before the end. */
   #watch() {
     const began = performance.now();
-    this.#show(say("file_sending"), [this.#tool("cancel", () => this.#cancel())]);
+    this.#show(say("file_sending"), [this.#cancelling()]);
     this.#bar.hidden = false;
     this.#bar.value = 0;
     return setInterval(() => {
@@ -130,23 +130,26 @@ class FileItem {
 
   #showTranslated({ name, blob, notes, report }) {
     this.#url = URL.createObjectURL(blob);
-    const download = element("a", { className: "strong", href: this.#url, download: name }, say("download"));
+    const properties = { className: "strong", href: this.#url, download: name, ariaLabel: `${say("download")}: ${name}` };
+    const download = element("a", properties, say("download"));
     const rest = [...FileItem.#notes(notes, report), ...FileItem.#placesToCheck(report)];
-    const pair = [this.#fields.source_language_code, this.#fields.target_language_code].filter(Boolean).map(languageName).join(" → ");
-    const facts = [pair, say("texts", { number: report.num_texts ?? 0 }), sizeOf(blob.size)];
-    this.#show(facts.join(" · "), [download, this.#tool("remove", () => this.#remove())], ...rest);
+    const { source_language_code: source, target_language_code: target } = this.#fields;
+    const facts = [pairName(source, target), say("texts", { number: report.num_texts ?? 0 }), sizeOf(blob.size)];
+    this.#show(facts.join(" · "), [download, this.#removing()], ...rest);
     put("spoken", say("file_translated", { name }));
   }
 
   /** Returns what was left as it was: what the server says of the file, and how many texts have which fault. */
   static #notes(notes, { flags = {}, finish_reasons: reasons = {} }) {
-    const ofFile = notes.replace(/\d+ texts? (was|were) (flagged|cut off): [^.]*\./g, "").trim(); // the report has these
+    const counted = /\d+ texts? (was|were) (flagged|cut off): [^.]*\./g; // as the report has it, too
+    const ofFile = notes.replace(counted, "").trim();
     const counts = Object.entries(flags).map(([flag, number]) => [number, `flag_${flag}`]);
     const numCut = Object.values(reasons).reduce((sum, number) => sum + number, 0);
     if (numCut) counts.push([numCut, "flag_cut"]);
     return [
       ...(ofFile ? [element("p", { lang: "en", className: "note" }, ofFile)] : []),
-      ...counts.map(([number, reason]) => element("p", { className: "note" }, `${say("texts", { number })}: ${say(reason)}`)),
+      ...counts.map(([number, reason]) =>
+        element("p", { className: "note" }, `${say("texts", { number })}: ${say(reason)}`)),
     ];
   }
 
@@ -154,14 +157,17 @@ class FileItem {
   static #placesToCheck({ texts = [] }) {
     const doubtful = texts.filter(({ flags }) => !flags.every((flag) => flag === "target_language"));
     if (!doubtful.length) return [];
-    const reasons = ({ flags, finish_reason: reason }) => [...flags.map((flag) => say(`flag_${flag}`)), ...(reason === "stop" ? [] : [say("flag_cut")])];
-    const list = doubtful.map((text) => element("li", {}, element("span", { lang: "en" }, text.place), `: ${reasons(text).join(", ")}`));
-    return [element("details", {}, element("summary", {}, say("texts_to_check", { number: doubtful.length })), element("ul", {}, ...list))];
+    const list = doubtful.map(({ place, flags, finish_reason: reason }) => {
+      const reasons = [...flags, ...(reason === "stop" ? [] : ["cut"])].map((flag) => say(`flag_${flag}`));
+      return element("li", {}, element("span", { lang: "en" }, place), `: ${reasons.join(", ")}`);
+    });
+    const summary = element("summary", {}, say("texts_to_check", { number: doubtful.length }));
+    return [element("details", {}, summary, element("ul", {}, ...list))];
   }
 
   #cancel() {
     this.#cancelled.abort();
-    this.#show(say("cancelled"), [this.#tool("try_again", () => this.#again(this)), this.#tool("remove", () => this.#remove())]);
+    this.#show(say("cancelled"), [this.#retrying(), this.#removing()]);
     put("spoken", say("cancelled"));
   }
 
@@ -170,6 +176,18 @@ class FileItem {
     if (this.#url) URL.revokeObjectURL(this.#url);
     this.place.remove();
     next.focus();
+  }
+
+  #cancelling() {
+    return this.#tool("cancel", () => this.#cancel());
+  }
+
+  #retrying() {
+    return this.#tool("try_again", () => this.#again(this));
+  }
+
+  #removing() {
+    return this.#tool("remove", () => this.#remove());
   }
 
   #tool(name, act) {

@@ -19,7 +19,8 @@ class Past {
     const isKept = $("keeps").checked && entry.text.length <= MOST_KEPT;
     if (!isKept) return;
     // A text that grew while it was typed is one entry.
-    const others = this.#entries.filter((each, i) => each.text !== entry.text && !(i === 0 && entry.text.startsWith(each.text)));
+    const isGrown = this.#entries.length > 0 && entry.text.startsWith(this.#entries[0].text);
+    const others = this.#entries.slice(isGrown ? 1 : 0).filter((each) => each.text !== entry.text);
     this.#replace([entry, ...others].slice(0, MOST_PAST));
   }
 
@@ -46,10 +47,9 @@ class Past {
 
   #entryButton(entry) {
     const { text, translation, source, target } = entry;
-    const languages = [source && languageName(source), languageName(target)].filter(Boolean).join(" → ");
     const shown = button("", () => this.open(entry), { className: "entry" });
     shown.append(
-      element("span", { className: "note" }, languages),
+      element("span", { className: "note" }, pairName(source, target)),
       element("span", { lang: tag(source), dir: "auto" }, text),
       element("span", { lang: tag(target), dir: "auto" }, translation),
     );

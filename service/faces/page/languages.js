@@ -11,6 +11,9 @@ function languageName(code) {
   }
 }
 
+/** Returns the names of two languages, of which the source may be empty. */
+const pairName = (source, target) => [source, target].filter(Boolean).map(languageName).join(" → ");
+
 /** Which languages are translated into which others. */
 class Languages {
   #targets = new Map(); // source -> set of targets

@@ -27,9 +27,12 @@ function showPrograms() {
   if (!$("code").open) return;
   const isText = tabs.current === "text";
   const needsKey = server.key !== "";
-  const programs = isText ? programsOf(server.path, text.request(), needsKey) : programsOfFile(files.fields(), needsKey);
+  const programs = isText
+    ? programsOf(server.path, text.request(), needsKey)
+    : programsOfFile(files.fields(), needsKey);
+  const copying = (name, program) => button(say("copy"), () => copy(program), { ariaLabel: `${say("copy")}: ${name}` });
   $("programs").replaceChildren(...programs.flatMap(([name, program]) => [
-    element("div", { className: "row" }, element("h2", {}, name), button(say("copy"), () => copy(program), { ariaLabel: `${say("copy")}: ${name}` })),
+    element("div", { className: "row" }, element("h2", {}, name), copying(name, program)),
     element("pre", { tabIndex: 0, dir: "ltr", role: "group", ariaLabel: name }, program),
   ]));
 }
@@ -110,7 +113,9 @@ addEventListener("hashchange", () => {
 });
 
 // Another language of the page keeps the translation.
-for (const locale of document.querySelectorAll("footer a")) locale.addEventListener("click", () => { locale.hash = location.hash; });
+for (const locale of document.querySelectorAll("footer a")) {
+  locale.addEventListener("click", () => { locale.hash = location.hash; });
+}
 
 markWords(words);
 $("tabs").hidden = !SETTINGS.endings.length;

@@ -79,7 +79,7 @@ class Pair {
     $("swap").title = reason ?? say("swap");
   }
 
-  /** Returns another language that a text of `source` can be translated into: the browser's, else the first; or nothing. */
+  /** Returns another language that a text of `source` can be translated into, the browser's if it can; or nothing. */
   next(source) {
     return preferred(this.languages.targets(source).filter((code) => code !== this.target));
   }

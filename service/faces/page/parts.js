@@ -26,8 +26,8 @@ function withinSpaces(text) {
   return [text.slice(0, start), core, text.slice(start + core.length)];
 }
 
-/** Translates a text that may be longer than a call's: its parts are sent one by one. `progress` is called with the number
- * of each, `grows` with each piece of the translation. */
+/** Translates a text that may be longer than a call's: its parts are sent one by one. `progress` is called with the
+ * number of each, `grows` with each piece of the translation. */
 async function translateInParts(server, request, { progress, grows, ...how }) {
   const [text] = request.texts;
   const isWhole = request.mime_type === "text/html"; // of which no part is HTML by itself
@@ -62,5 +62,5 @@ function joined(translations, text) {
   const [first] = translations;
   const flags = (first.flags ?? []).filter((flag) => translations.every((each) => each.flags?.includes(flag)));
   const cut = translations.find((each) => each.finish_reason !== "stop");
-  return { text, flags, finish_reason: (cut ?? first).finish_reason, detected_language_code: first.detected_language_code };
+  return { ...first, text, flags, finish_reason: (cut ?? first).finish_reason };
 }

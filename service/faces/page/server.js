@@ -1,9 +1,10 @@
 "use strict";
 
-/** A call that failed: `message` is the server's, for programmers, `status` HTTP's, 0 without an answer. `failures.js` has
- * the words for readers, which `name` may choose. */
+/** A call that failed: `error` is the server's, for programmers, `status` HTTP's, 0 without an answer. `failures.js`
+ * has the words for readers, which `name` may choose. */
 class Refusal extends Error {
-  constructor(status, { code = "", reason = "", field = "", advice = "", message = "" } = {}, { name = "", retrySeconds = 0 } = {}) {
+  constructor(status, error, { name = "", retrySeconds = 0 } = {}) {
+    const { code = "", reason = "", field = "", advice = "", message = "" } = error;
     super(message);
     Object.assign(this, { status, code, reason, field, advice, name, retrySeconds });
   }
@@ -15,7 +16,7 @@ function refusalOf(status, body, retryAfter) {
   try {
     return new Refusal(status, JSON.parse(body).error, { retrySeconds });
   } catch {
-    return new Refusal(status, { message: body.trim() }, { retrySeconds });
+    return new Refusal(status, { message: `HTTP ${status}` }, { retrySeconds }); // of a proxy, which has its own page
   }
 }
 
@@ -101,7 +102,7 @@ class CallersServer extends Server {
     return document.translations[0].hypotheses ?? [document.translations[0]];
   }
 
-  /** Translates a file; `progress` is called with the share of it that was sent. Returns `{ name, blob, notes, report }`. */
+  /** Translates a file, as `{ name, blob, notes, report }`; `progress` is called with the share of it that was sent. */
   translateFile(file, fields, { id, signal, progress }) {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) if (value) form.append(name, value);

@@ -1,6 +1,6 @@
 "use strict";
 
-/** The tabs of the page, as WAI-ARIA has them: the arrow keys go from one to the other. `shown` is called with its name. */
+/** The tabs of the page, as WAI-ARIA has them: arrow keys go from one to the other. `shown` is called with its name. */
 class Tabs {
   #names = ["text", "files"];
 

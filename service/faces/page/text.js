@@ -70,10 +70,11 @@ class TextTab {
   #showCount(text) {
     const most = SETTINGS.maxCharacters;
     const number = [...text].length;
-    if (number > most && !$("html").checked) put("count", say("characters_in_parts", { number, parts: partsOf(text, most).length }));
+    const isWhole = number <= most || $("html").checked;
+    if (!isWhole) put("count", say("characters_in_parts", { number, parts: partsOf(text, most).length }));
     else if (number > NEAR * most) put("count", say("characters_of", { number, most }));
     else put("count", say("characters", { number }));
-    $("count").classList.toggle("beyond", number > most && $("html").checked);
+    $("count").classList.toggle("beyond", isWhole && number > most);
   }
 
   #abort() {
@@ -166,16 +167,18 @@ class TextTab {
     TextTab.#setTools(true);
     $("more").hidden = text.length > SETTINGS.maxCharacters;
     this.#pair.detected = detected;
-    put("detected", detected && (detected === "und" ? say("no_language_detected") : say("detected", { language: languageName(detected) })));
+    const found = detected === "und" ? "no_language_detected" : "detected";
+    put("detected", detected && say(found, { language: languageName(detected) }));
     $("text").lang = tag(detected || asked.source_language_code);
     this.#showFacts(kept ? "" : model, version, milliseconds);
     const isCut = translation.finish_reason && translation.finish_reason !== "stop";
     put("said", isCut ? say("incomplete") : this.#notice);
     put("spoken", translation.text);
     this.#pair.showSwap();
-    link({ source: asked.source_language_code, target: asked.target_language_code, text });
+    const entry = { source: asked.source_language_code, target: asked.target_language_code, text };
+    link(entry);
     if (kept) this.#goOn(kept);
-    else this.#past.add({ source: asked.source_language_code, target: asked.target_language_code, text, translation: translation.text });
+    else this.#past.add({ ...entry, translation: translation.text });
   }
 
   #showFacts(model, version, milliseconds) {
@@ -187,8 +190,8 @@ class TextTab {
     ].filter(Boolean).join(" · "));
   }
 
-  /** Says why a text came back unchanged, and has it translated into another language, or proposes that to a visitor who
-   * chose this one. */
+  /** Says why a text came back unchanged, and has it translated into another language, or proposes that to a visitor
+   * who chose this one. */
   #goOn(kept) {
     const { detected, target } = this.#pair;
     const names = { language: detected && languageName(detected), target: languageName(target) };
