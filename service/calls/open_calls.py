@@ -128,7 +128,8 @@ class ByteBudget:
         del self._arriving[hold]
         hold.release()
         hold.failure = MessageTooSlow(
-            "the message did not arrive in time while others needed the room", advice="try again, or send it faster"
+            "the message did not arrive in time, and other calls needed its memory",
+            advice="try again, or send it faster",
         )
         if hold.evict is not None:
             hold.evict(hold.failure)

@@ -50,7 +50,7 @@ def check_never_opened(good: Path, place: Path, kind: Iterable[Damage]) -> int:
         (bundle,) = find_bundles(spoilt(good, place, hostile))
         with pytest.raises(BundleError) as raised:
             check_intact(bundle.directory, bundle.manifest)
-        assert "is not what a bundle may hold: " in str(raised.value), hostile.name
+        assert "is not allowed in a bundle: " in str(raised.value), hostile.name
         assert hostile.says in str(raised.value), hostile.name
     return len(found)
 

@@ -95,7 +95,7 @@ def glossaries(config: ServerConfig, found: Sequence[FoundBundle]) -> Iterator[F
             yield warn(
                 "glossaries",
                 f"{each.name} is from {source} into {target}, which no model translates",
-                "no call can use it: add a model, or see that the codes in the file's name are those of one.",
+                "no call can use it; add a model, or correct the language codes in the file's name.",
             )
 
 

@@ -148,7 +148,9 @@ class Documents:
         parameters = parameters_in(request, HandleParameters)
         kept = await self._kept.find(_API, request.parts[_ID], current_call().key_name)
         if not secrets.compare_digest(kept.key.encode(), parameters.document_key.encode("utf-8", "replace")):
-            raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
+            raise NotFound(
+                "the key is not that of this document", "document", advice="send the key that its upload returned"
+            )
         return kept
 
 

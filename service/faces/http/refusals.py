@@ -42,7 +42,7 @@ class UnknownMethod(Unimplemented, Refused):
     status = HTTPStatus.NOT_IMPLEMENTED
 
     def __init__(self, method: str, possible: Sequence[str]) -> None:
-        super().__init__("{method} is not possible", method=Public(method), allowed=", ".join(possible))
+        super().__init__("{method} is not supported", method=Public(method), allowed=", ".join(possible))
 
 
 class HeadRefused(InvalidRequest, Refused):

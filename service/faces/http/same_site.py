@@ -109,7 +109,7 @@ class PageRules:
             raise Forbidden(
                 "Host is {host}",
                 host=headers["host"],
-                allowed="addresses, names without a dot and the name that is http_host",
+                allowed="addresses, names without a dot and the name in http_host",
                 advice="for other names start the server with api_keys, or with http_without_keys",
             )
         is_allowed = headers.get("origin") in self.origins

@@ -89,7 +89,7 @@ def test_what_is_not_done_is_refused(settings: Any, problem: str, tmp_path: Path
             "config.json: tokenizer_class is 'SMALL100Tokenizer'; supported",
         ),
         ({"tokenizer_class": "PreTrainedTokenizerFast"}, {}, "is 'PreTrainedTokenizerFast'"),
-        ({"tokenizer_class": ["M2M100Tokenizer"]}, {}, "supported is M2M100Tokenizer"),
+        ({"tokenizer_class": ["M2M100Tokenizer"]}, {}, "supported: M2M100Tokenizer"),
         ({"auto_map": {"AutoTokenizer": ["own.Own", None]}}, {}, "auto_map names a tokenizer of its own code"),
     ],
 )

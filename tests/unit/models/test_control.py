@@ -113,7 +113,7 @@ async def test_unknown_names_are_told_with_those_there_are(stage: Stage) -> None
     control = await explicit(stage, "a")
     with pytest.raises(NotFound, match="no model 'c' on disk; there are a, b"):
         await control.load("c")
-    with pytest.raises(NotFound, match="'b' is not loaded; loaded are a"):
+    with pytest.raises(NotFound, match="'b' is not loaded; loaded: a"):
         await control.unload("b")
 
 

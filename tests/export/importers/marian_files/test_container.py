@@ -62,7 +62,7 @@ def one(kind: int, shape: tuple[int, ...], data: bytes) -> list[Item]:
     ("data", "message"),
     [
         (b"", "cut short"),
-        (b"x" * 40, "no container of Marian's"),
+        (b"x" * 40, "it is not a Marian container"),
         (container([], version=2), "begins with version 2"),
         (container([]), "lacks special:model.yml"),
         (struct.pack("<QQ", 1, 2**40), "claims to hold"),
