@@ -230,7 +230,7 @@ def refused_type(document: Mapping[str, Any]) -> str | None:
     named = [str(name)[:60] for name in classes] if isinstance(classes, list) else []
     if known is None and (_DECODERS.fullmatch(model_type) or any(name.endswith("ForCausalLM") for name in named)):
         by_name = f" ({named[0]})" if named else ""
-        known = f"a decoder without an encoder{by_name}; only models with both can be converted"
+        known = f"a decoder-only model{by_name}; only encoder-decoder models can be converted"
     if known is None and _ENCODERS.fullmatch(model_type):
-        known = "an encoder alone, which does not generate; only models with a decoder, too, can be converted"
+        known = "an encoder-only model, which does not generate; only encoder-decoder models can be converted"
     return None if known is None else f"model_type is {model_type!r}, {known}"

@@ -161,7 +161,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a base for no adapter": (
         lambda folder: [str(folder), "--base", str(folder)],
-        r"it has no adapter_config\.json, and --base is for PEFT's adapters; leave it out",
+        r"--base is for PEFT adapters, and this folder has no adapter_config\.json; leave it out",
     ),
     "another kind with --from": (
         lambda folder: [str(folder), "--from", "m2m100"],

@@ -119,7 +119,11 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
     "wrapped": (LIKE, code("def build():\n    return nn.DataParallel(Seq2Seq())"), CONVERTS),
     "encoder only": (BY_NAMES, without("transformer.decoder"), "it holds no decoder, such as .* of the whole model"),
     "decoder only": (BY_NAMES, without("transformer.encoder"), "it holds no encoder, such as"),
-    "GPT": (BY_NAMES, of_layers("h.{}.attn.c_attn.weight", "wte.weight"), "it has no encoder by its names .* of both"),
+    "GPT": (
+        BY_NAMES,
+        of_layers("h.{}.attn.c_attn.weight", "wte.weight"),
+        "it has no encoder by its names .*; only encoder-decoder models",
+    ),
     "BERT": (BY_NAMES, of_layers("encoder.layer.{}.dense.weight", "embeddings.weight"), "no decoder by its names"),
     "LSTM": (BY_NAMES, of_layers("encoder.weight_hh_l{}", "decoder.weight_hh_l0"), "a recurrent network .* Transform"),
     "module": (

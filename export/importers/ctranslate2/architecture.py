@@ -14,8 +14,8 @@ from export.importers.ctranslate2.variables import Variables
 
 _SPECS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # heads, where files have no number
 _OTHER_SPECS = {
-    "TransformerDecoderSpec": "a decoder alone, a language model",
-    "TransformerEncoderSpec": "an encoder alone",
+    "TransformerDecoderSpec": "a decoder-only language model",
+    "TransformerEncoderSpec": "an encoder-only model",
     "WhisperSpec": "a model of speech",
 }
 _FIRST_REVISION = 2  # the first one had OpenNMT-tf's names

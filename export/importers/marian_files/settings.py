@@ -116,8 +116,8 @@ def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     before, after, embedding, top = (_operations(settings, name) for name in _OPERATIONS)
     if (before, after) not in _NORMS:
         yield (
-            f"transformer-preprocess is {before!r} and transformer-postprocess {after!r} without dropout; supported "
-            f"are {' and '.join(map(str, _NORMS))}"
+            f"transformer-preprocess is {before!r} and transformer-postprocess {after!r} without dropout; "
+            f"supported: {' and '.join(map(str, _NORMS))}"
         )
     for name, given in (("emb", embedding), ("top", top)):
         if given not in ("", "n"):

@@ -158,4 +158,4 @@ def _parsed(text: bytes, loader: type[_TextLoader]) -> Any:
     try:
         return loader(text.decode()).get_single_data()
     except (ArithmeticError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValueError(f"it is not YAML of the supported kind: {' '.join(str(error).split())[:200]}") from error
+        raise ValueError(f"it is not supported YAML: {' '.join(str(error).split())[:200]}") from error

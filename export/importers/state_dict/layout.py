@@ -158,17 +158,15 @@ def choose_layout(names: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layo
 
 def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found], layouts: Sequence[Layout]) -> str:
     if recurrent := next((name for name in names if _RECURRENT.search(name)), None):
-        return (
-            f"it is a recurrent network ({recurrent}); only Transformers with an encoder and a decoder can be converted"
-        )
+        return f"it is a recurrent network ({recurrent}); only encoder-decoder Transformers can be converted"
     count, part = max(each.part_of(names) for each in layouts)
     if 2 * count > len(names):
         return f"it holds a part of a Transformer by itself ({part}); save the state_dict() of the whole model"
     lacking = [side for side, words in _SIDES.items() if not any(words.search(name) for name in names)]
     if len(layouts) > 1 and len(lacking) == 1:
         return (
-            f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); only models with both "
-            "can be converted"
+            f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); only encoder-decoder "
+            "models can be converted"
         )
     missing = next(
         (theirs for ours in _EVERY_MODEL if (theirs := nearest.theirs(ours, found.values())) not in found), ""

@@ -129,7 +129,10 @@ def test_a_forced_first_token_is_a_languages() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id: choose it by --set eos_token_id=ID"),
+        (
+            {"eos_token_id": [0, 1]},
+            "eos_token_id is [0, 1]; expected one token id: choose it with --set eos_token_id=ID",
+        ),
         ({"eos_token_id": None}, "eos_token_id is missing"),
         ({"pad_token_id": [9]}, "pad_token_id is [9]; expected a token id"),
         ({"decoder_start_token_id": [9]}, "decoder_start_token_id is [9]; expected a token id"),

@@ -115,7 +115,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "wrapped": (
         changed(wrap),
-        r"can't be converted: module\._orig_mod\.\S+ is a name in DataParallel or torch.compile; [^;]+\.$",
+        r"can't be converted: module\._orig_mod\.\S+ is a name that DataParallel or torch.compile gives; [^;]+\.$",
     ),
     "nan": (spoil, r"layers.1.feed_forward.outer.bias holds NaN"),
     "shape": (

@@ -53,7 +53,7 @@ def test_older_files_count_where_no_tokens_are_placed(tmp_path: Path) -> None:
     ("settings", "problem"),
     [
         ([], "tokenizer_config.json: it holds list"),
-        ({"eos_token": 7}, "'7' stands where a special token is expected"),
+        ({"eos_token": 7}, "expected a special token, not '7'"),
         ({"eos_token": None}, "the vocabulary has no eos_token"),
         ({"unk_token": "<oov>"}, r"the vocabulary has no unk_token \('<oov>'\)"),
         ({"pad_token": {"content": "<pad>", "lstrip": True}}, "lstrip of the special token '<pad>' is not supported"),

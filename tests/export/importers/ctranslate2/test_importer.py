@@ -313,7 +313,7 @@ SELF = "encoder/layer_0/self_attention"
     ("change", "message"),
     [
         (_spec("WhisperSpec"), "'WhisperSpec', a model of speech; supported: TransformerSpec"),
-        (_spec("TransformerDecoderSpec"), "a decoder alone, a language model"),
+        (_spec("TransformerDecoderSpec"), "a decoder-only language model"),
         (_spec("TransformerSpec", 1), "it is of revision 1"),
         (_array(f"{SELF}/relative_position_keys", 5, 12), r"relative positions \(Shaw et al. 2018\) \(encoder"),
         (_array(f"{SELF}/rotary_dim"), "rotary positions"),

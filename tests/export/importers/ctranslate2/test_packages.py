@@ -195,7 +195,7 @@ def _damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: path.write_bytes(b"PK"), "it is no zip"),
+        (lambda path: path.write_bytes(b"PK"), "it is not a zip file"),
         (_zip(), "it has 0 folders with a metadata.json"),
         (_zip(("a/metadata.json", b"{}"), ("b/metadata.json", b"{}")), "it has 2 folders with a metadata.json"),
         (_zip(("a/b/metadata.json", b"{}")), "it has 0 folders with a metadata.json"),

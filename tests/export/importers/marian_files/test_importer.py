@@ -130,7 +130,7 @@ def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None
         (_bytes("model.ende.bin", lambda data: data[:-1000]), "cut short"),
         (_bytes("lex.bin", lambda data: data[:-4]), "its head says"),
         (_bytes("lex.bin", lambda data: data[:-9] + b"\1" + data[-8:]), "checksum"),
-        (_bytes("lex.bin", lambda data: b"x" + data[1:]), "no shortlist"),
+        (_bytes("lex.bin", lambda data: b"x" + data[1:]), "not a Marian shortlist"),
         (_settings(transformer_decoder_autoreg="average-attention"), r"not average attention \(AAN\)"),
         (_settings(dec_cell="gru"), "with dec-cell 'gru'; supported: 'self-attention', and 'rnn' with 'ssru'"),
         (_settings(type="s2s"), "type is 's2s'; supported: 'transformer', not recurrent networks"),
