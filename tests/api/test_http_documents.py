@@ -194,7 +194,7 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
         assert ask(keyed, handle, BOB, result).status == 404
         assert ask(keyed, handle, "", result).status == 403
         wrong = {**handle, "document_key": "x"}
-        assert "another key" in ask(keyed, wrong, ALICE, result).document["message"]
+        assert "not that of this document" in ask(keyed, wrong, ALICE, result).document["message"]
     assert ask(keyed, handle, ALICE).document["status"] == "done"
 
 

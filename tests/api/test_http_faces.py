@@ -102,7 +102,7 @@ class Refusal:
 
 
 NOT_FOUND = dict.fromkeys(("v1", "openai", "responses", "kserve", "operators"), 404)
-NO_PAIR = "targets from 'en': de|served: en to de|lists pairs, such as en-de"  # OpenAI's models are pairs
+NO_PAIR = "targets from '[Ee][Nn]': de|served: en to de|lists pairs, such as en-de"  # OpenAI's models are pairs
 NO_CODE = "expected a BCP 47 code|lists pairs, such as en-de"
 TOO_LARGE = dict.fromkeys(("deepl", "operators"), 413)
 REFUSALS = {

@@ -57,7 +57,7 @@ def never_opened_fused() -> Iterator[Damage]:
 def opened() -> Iterator[Damage]:
     """Yield changes to the tiny bundle that only opening and testing it shows."""
     step, encoder, alignment = "decoder_step.onnx", "encoder.onnx", "alignment.onnx"
-    yield Damage("attention of no width", _graph(encoder, _no_width), "ended by SIGFPE opening")
+    yield Damage("attention of no width", _graph(encoder, _no_width), "killed by SIGFPE opening")
     yield Damage("constants that fill the memory", _graph(encoder, _fold(_filling)), "MiB of memory opening")
     yield Damage("runs that take hours", _graph(encoder, _fold(_slow)), "s of CPU time")
     yield Damage("a constant that doubles forty times", _graph(encoder, _fold(_doubling)), "memory")
