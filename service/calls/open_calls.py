@@ -1,4 +1,4 @@
-"""Open calls, so that a stop waits for these only, and what each takes of the server until its answer is sent.
+"""Open calls: a stop waits for these only, and each holds memory until it is answered.
 
 gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
 call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).

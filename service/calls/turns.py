@@ -1,4 +1,4 @@
-"""A fair semaphore: callers take turns for what only so many may do at a time."""
+"""A fair semaphore: callers take turns at what only a few may do at a time."""
 
 import asyncio
 import math

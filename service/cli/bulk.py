@@ -1,4 +1,4 @@
-"""`dragoman bulk`: translates files of any size, in resumable parts, by models in this process or a server's."""
+"""`dragoman bulk`: translates files of any size in resumable parts, with models in this process or a server."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
+"""Checks of the files that the settings name, with the server's own reading code, and the warnings that it logs."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence

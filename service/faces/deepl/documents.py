@@ -1,4 +1,4 @@
-"""Documents in DeepL's API: uploaded, asked for until they are translated, and fetched once.
+"""Documents in DeepL's API: uploaded, polled until translated, and fetched once.
 
 Source: https://developers.deepl.com/api-reference/document.
 """

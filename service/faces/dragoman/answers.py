@@ -1,4 +1,4 @@
-"""Types of the answers of our own API, for its description; the answers are made as plain data."""
+"""Types of our own API's answers, for its description; the answers themselves are plain data."""
 
 from typing import Literal
 

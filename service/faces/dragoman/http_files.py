@@ -1,4 +1,4 @@
-"""Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
+"""Documents in our own API: a form with a file and the applicable fields of /v1/translate; the answer is the file."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

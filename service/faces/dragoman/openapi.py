@@ -1,4 +1,4 @@
-"""The description of our own API as OpenAPI 3.1, made from the types that its bodies are checked by."""
+"""The description of our own API as OpenAPI 3.1, made from the types that validate its bodies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
+"""The supported methods of Google Cloud Translation v3, from message to message, independent of the transport."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Requests that HTTP's own rules refuse, whatever API they are for: errors of calls with a status of their own."""
+"""Requests that HTTP's own rules refuse, for every API: errors with a status of their own."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
