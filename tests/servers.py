@@ -133,7 +133,9 @@ class InProcessServer:
         }
 
     def metric(self, name: str, **labels: str) -> float:
-        return self.metrics().get((name, frozenset(labels.items())), 0.0)
+        """Return the sum of the series of this name that have these labels, among others."""
+        wanted = labels.items()
+        return sum(value for (each, its), value in self.metrics().items() if each == name and wanted <= its)
 
 
 Serve = Callable[..., InProcessServer]  # the fixtures `serve` and `share`

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-_NAMESPACE = 'job="dragoman",namespace=~"$namespace"'  # what recording rules tell apart
-INSTALLATION = f'{_NAMESPACE},deployment=~"$deployment",pool=~"$pool"'
+INSTALLATION = 'job="dragoman",namespace=~"$namespace",deployment=~"$deployment",pool=~"$pool"'
 SERVERS = f'{INSTALLATION},instance=~"$instance"'
 _MODELS = f'{SERVERS},model=~"$model"'
 _WINDOW = "[$__rate_interval]"
@@ -36,6 +35,9 @@ _CUT_SHORT = _rate("finish_total", "model, version", f'{_MODELS},reason=~"length
 _ENDED = _rate("finish_total", "model, version", f'{_MODELS},reason!~"cancelled|deadline"')
 
 
+_BUSY = f"rate(dragoman_engine_busy_seconds_total{{{_MODELS}}}{_WINDOW}) / dragoman_engine_batches{{{_MODELS}}}"
+
+
 def _quantile(share: float, metric: str, where: str = _MODELS) -> str:
     return f"histogram_quantile({share:g}, sum by (le) (rate(dragoman_{metric}_bucket{{{where}}}{_WINDOW})))"
 
@@ -52,19 +54,33 @@ def _by_model(gauge: str) -> str:
     return f"sum by (model) (dragoman_{gauge}{{{_MODELS}}})"
 
 
-def _share_over_range(of: str, among: str) -> str:
-    part = f"sum(sum_over_time({of}{{{_NAMESPACE}}}[$__range]))"
-    return f"1 - {part} / ({part} + sum(sum_over_time({among}{{{_NAMESPACE}}}[$__range])))"
+def _over_range(calls: str) -> str:
+    return f"sum(sum_over_time(dragoman:calls_{calls}:rate5m{{{INSTALLATION}}}[$__range]))"
 
 
-def _budget(calls: str) -> tuple[tuple[str, str], ...]:
-    """Of several namespaces, the worst."""
+def _over_objective(calls: str, share: str) -> str:
+    """Return how many times the objective allows a share of calls: the pace at which the budget is spent."""
+    return f"{share} / scalar(dragoman:objective:{calls}_ratio)"
+
+
+def _pace(calls: str) -> tuple[tuple[str, str], ...]:
+    """Of several methods and Deployments, the worst."""
+    ratio = f"dragoman:calls_{calls}:ratio_rate"
     return tuple(
-        (f"max(dragoman:{calls}:ratio_rate{window}{{{_NAMESPACE}}})", window) for window in ("5m", "30m", "1h", "6h")
+        (_over_objective(calls, f"max({ratio}{window}{{{INSTALLATION}}})"), window)
+        for window in ("5m", "30m", "1h", "6h")
     )
 
 
+def _pace_by_method(calls: str) -> tuple[tuple[str, str], ...]:
+    worst = f"max by (deployment, method) (dragoman:calls_{calls}:ratio_rate1h{{{INSTALLATION}}})"
+    joined = f'label_join({worst}, "of", " ", "deployment", "method")'  # outside of Kubernetes there is no Deployment
+    return ((_over_objective(calls, joined), "{{of}}"),)
+
+
 _OK = f'{SERVERS},code="OK"'
+_FAILED = f"{_over_range('failed')} / ({_over_range('failed')} + {_over_range('ok')})"
+_SLOW = f"{_over_range('slow')} / {_over_range('timed')}"
 
 ROWS: dict[str, tuple[Panel, ...]] = {
     "Now": (
@@ -80,30 +96,23 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Availability",
-            "Share of calls, in the time shown, that did not fail by our fault. Objective: 99.9 % over 30 days.",
+            "Share of calls, in the time shown, that did not fail by our fault, and the used part of the budget.",
             "percentunit",
-            ((_share_over_range("dragoman:calls_failed:rate5m", "dragoman:calls_ok:rate5m"), "available"),),
+            ((f"1 - {_FAILED}", "available"), (_over_objective("failed", f"({_FAILED})"), "budget used")),
             "stat",
             width=4,
-            steps=((None, _RED), (0.999, _GREEN)),
-            highest=1,
+            steps=((None, _GREEN), (1, _RED)),
             alert="DragomanFailuresSlow",
         ),
         Panel(
-            "Calls within 1 s",
-            "Share of calls, in the time shown, answered within 1 s; no streams. Objective: 99 % over 30 days.",
+            "Calls in time",
+            "Share of calls, in the time shown, that were not slow; no streams or documents. And the used share of the "
+            "slow ones that are allowed.",
             "percentunit",
-            (
-                (
-                    f"1 - sum(sum_over_time(dragoman:calls_slow:rate5m{{{_NAMESPACE}}}[$__range]))"
-                    f" / sum(sum_over_time(dragoman:calls_timed:rate5m{{{_NAMESPACE}}}[$__range]))",
-                    "within 1 s",
-                ),
-            ),
+            ((f"1 - {_SLOW}", "in time"), (_over_objective("slow", f"({_SLOW})"), "budget used")),
             "stat",
             width=4,
-            steps=((None, _RED), (0.99, _GREEN)),
-            highest=1,
+            steps=((None, _GREEN), (1, _RED)),
             alert="DragomanSlowCallsSlow",
         ),
         Panel(
@@ -129,7 +138,6 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             ((_quantile(0.99, "request_duration_seconds", _OK), "p99"),),
             "stat",
             width=4,
-            steps=((None, _GREEN), (1, _YELLOW), (5, _RED)),
             alert="DragomanSlowCalls",
         ),
     ),
@@ -159,10 +167,9 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Latency": (
         Panel(
             "Call duration",
-            "Arrival to last byte, of calls that ended OK. The objective is 99 % within 1 s.",
+            "Arrival to last byte, of calls that ended OK.",
             "s",
             _quantiles("request_duration_seconds", _OK),
-            steps=((None, _GREEN), (1, _RED)),
             alert="DragomanSlowCallsFast",
         ),
         Panel(
@@ -203,14 +210,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Saturation": (
         Panel(
             "Busy",
-            "Share of time in which a model's engines work: about load over capacity. Replicas should be at 0.65.",
+            "Share of time in which engines work: about load over capacity. All models together should be at 0.65.",
             "percentunit",
             (
-                (
-                    f"avg by (model) (rate(dragoman_engine_busy_seconds_total{{{_MODELS}}}{_WINDOW})"
-                    f" / dragoman_engine_batches{{{_MODELS}}})",
-                    "{{model}}",
-                ),
+                (f"avg by (model) ({_BUSY})", "{{model}}"),
+                (f"avg(sum by (namespace, deployment, instance) ({_BUSY}))", "all models"),
             ),
             highest=1,
             steps=((None, _GREEN), (0.65, _YELLOW), (0.85, _RED)),
@@ -423,23 +427,45 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             highest=1.0,
         ),
     ),
-    "Errors": (
+    "Objectives": (
         Panel(
-            "Failing share",
-            "Share of calls that fail by our fault. The objective is 0.1 %; at the line a page follows.",
-            "percentunit",
-            _budget("calls_failed"),
-            steps=((None, _GREEN), (0.0144, _RED)),
+            "Failures over objective",
+            "How many times as many calls fail by our fault as may; the worst API and pool. At the line: a page.",
+            "short",
+            _pace("failed"),
+            width=6,
+            steps=((None, _GREEN), (14.4, _RED)),
             alert="DragomanFailuresFast",
         ),
         Panel(
-            "Slow share",
-            "Share of calls that take over 1 s. The objective is 1 %; at the line a page follows.",
-            "percentunit",
-            _budget("calls_slow"),
-            steps=((None, _GREEN), (0.144, _RED)),
+            "Failures by API and pool",
+            "The same over the last hour, each method of each Deployment.",
+            "short",
+            _pace_by_method("failed"),
+            width=6,
+            steps=((None, _GREEN), (14.4, _RED)),
+            alert="DragomanFailures",
+        ),
+        Panel(
+            "Slow calls over objective",
+            "How many times as many calls are slow as may be; the worst API and pool. At the line: a page.",
+            "short",
+            _pace("slow"),
+            width=6,
+            steps=((None, _GREEN), (14.4, _RED)),
             alert="DragomanSlowCallsFast",
         ),
+        Panel(
+            "Slow calls by API and pool",
+            "The same over the last hour, each method of each Deployment.",
+            "short",
+            _pace_by_method("slow"),
+            width=6,
+            steps=((None, _GREEN), (14.4, _RED)),
+            alert="DragomanSlowCalls",
+        ),
+    ),
+    "Errors": (
         Panel(
             "Calls that are not OK",
             "By gRPC status. INVALID_ARGUMENT and CANCELLED are the callers' doing; INTERNAL is ours.",
@@ -496,6 +522,27 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             ),
             steps=((None, _RED), (2 * 86400, _YELLOW), (14 * 86400, _GREEN)),
             alert="DragomanCertificateExpiresSoon",
+        ),
+    ),
+    "Usage": (
+        Panel(
+            "Characters by key",
+            "Per second, of answered texts, as bills count them; the ten keys with the most.",
+            "short",
+            ((f"topk(10, {_rate('key_source_characters_total', 'key', SERVERS)})", "{{key}}"),),
+            width=12,
+        ),
+        Panel(
+            "Characters per CPU second",
+            "Over an hour. A CPU's price per second, divided by this, is the price of a character.",
+            "short",
+            (
+                (
+                    f"dragoman:source_codepoints:per_cpu_second1h{{{INSTALLATION}}}",
+                    "characters",
+                ),
+            ),
+            width=12,
         ),
     ),
 }

@@ -19,7 +19,8 @@ VALUES = {
     "image.repository": "registry.invalid/dragoman",  # nobody's, ever (RFC 2606); a site sets its own
     "monitoring.rules.runbooks": "docs/runbooks.md",
 }
-_HOST = "translate.example.org"
+_HOSTS = {"grpc": "grpc.translate.example.org", "http": "translate.example.org"}
+_MONITOR = {"monitoring.monitor.by": "pod"}  # scalers need it
 # The files with objects of the chart: the values that make the chart have them, and the template and name of each.
 FILES: Mapping[str, tuple[Mapping[str, str], str, str]] = {
     "base/deployment.yaml": ({}, "deployment", NAME),
@@ -27,8 +28,8 @@ FILES: Mapping[str, tuple[Mapping[str, str], str, str]] = {
     "base/service_account.yaml": ({}, "service_account", NAME),
     "base/disruption_budget.yaml": ({}, "disruption_budget", NAME),
     "base/network_policy.yaml": ({}, "network_policy", NAME),
-    "components/hpa/autoscaler.yaml": ({"autoscaling.by": "hpa"}, "autoscaler", NAME),
-    "components/keda/scaled_object.yaml": ({"autoscaling.by": "keda"}, "autoscaler", NAME),
+    "components/hpa/autoscaler.yaml": ({**_MONITOR, "autoscaling.by": "hpa"}, "autoscaler", NAME),
+    "components/keda/scaled_object.yaml": ({**_MONITOR, "autoscaling.by": "keda"}, "autoscaler", NAME),
     "components/http/network_policy.yaml": ({"http.enabled": "true"}, "network_policy", f"{NAME}-http"),
     "components/tracing/network_policy.yaml": ({"tracing.enabled": "true"}, "network_policy", f"{NAME}-tracing"),
     "components/models-store/network_policy.yaml": (
@@ -36,14 +37,14 @@ FILES: Mapping[str, tuple[Mapping[str, str], str, str]] = {
         "network_policy",
         f"{NAME}-store",
     ),
-    "components/monitoring/pod_monitor.yaml": ({"monitoring.monitor.by": "pod"}, "monitor", NAME),
+    "components/monitoring/pod_monitor.yaml": (_MONITOR, "monitor", NAME),
     "components/monitoring/prometheus_rule.yaml": ({"monitoring.rules.enabled": "true"}, "prometheus_rule", NAME),
     "components/ingress/ingress.yaml": (
         {
             "http.enabled": "true",
-            **{f"ingress.{door}.enabled": "true" for door in ("grpc", "http")},
-            **{f"ingress.{door}.host": _HOST for door in ("grpc", "http")},
-            **{f"ingress.{door}.tlsSecret": "dragoman-ingress-tls" for door in ("grpc", "http")},
+            **{f"ingress.{door}.enabled": "true" for door in _HOSTS},
+            **{f"ingress.{door}.host": host for door, host in _HOSTS.items()},
+            **{f"ingress.{door}.tlsSecret": "dragoman-ingress-tls" for door in _HOSTS},
         },
         "ingress",
         "",
@@ -54,7 +55,7 @@ FILES: Mapping[str, tuple[Mapping[str, str], str, str]] = {
             "gateway.enabled": "true",
             "gateway.parents[0].name": "public",
             "gateway.parents[0].namespace": "gateways",
-            "gateway.hostnames[0]": _HOST,
+            **{f"gateway.hostnames.{door}[0]": host for door, host in _HOSTS.items()},
         },
         "routes",
         "",

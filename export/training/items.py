@@ -14,7 +14,7 @@ _FINAL = re.compile(r"[.!?]$")
 
 
 def make_item(rng: random.Random) -> str:
-    """Return a made-up item of a random kind: those of the server's promise about numbers (`docs/api.md`)."""
+    """Return a made-up item of a random kind: those of the server's promise about numbers (`docs/requests.md`)."""
     return rng.choice(_KINDS)(rng)
 
 

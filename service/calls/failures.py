@@ -55,10 +55,10 @@ def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
     """
     if isinstance(error, ServiceError):
         if isinstance(error, _REJECTIONS):
-            metrics.rejected(error.reason)
+            metrics.rejected(call, error.reason)
         failure = error
     else:
-        _LOG.error("request %s failed: %s", call.request_id, call.method, exc_info=error)
+        _LOG.error("%s failed", call.method, exc_info=error)  # every line of a call has its id
         failure = ServiceError(
             "internal error; see request {id} in the server's log", id=Public(call.request_id), advice="report it"
         )

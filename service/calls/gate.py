@@ -1,18 +1,22 @@
 """Authentication of callers by API key, and enforcement of their quotas."""
 
+import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.calls.keys import Key, KeyRing, read_keys
+from service.calls.keys import Key, KeyRing, read_keys, unknown_names
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
 from service.domain.call import Caller, TokenUsage
 from service.domain.errors import Public, QuotaExceeded, Unauthenticated
+from service.domain.grants import EVERYTHING, Grants
 from service.observe.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
 
 MINUTE = 60.0
 
@@ -80,6 +84,7 @@ class Gate:
         self._requests, self._tokens = Usage(), Usage()
         self._num_calls: Counter[str] = Counter()
         self._num_works: Counter[str] = Counter()
+        self._unknown: list[str] = []  # what was logged
         self._took_over()
 
     def refresh(self) -> bool:
@@ -92,8 +97,11 @@ class Gate:
         return Caller(self._good(key).name, key, self)
 
     @contextmanager
-    def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[None]:
-        """Count a call during the `with` block; one that takes no tokens is accepted when these are used up, too."""
+    def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[Grants]:
+        """Count a call during the `with` block, which gets what it may use.
+
+        One that takes no tokens is accepted when these are used up, too.
+        """
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
@@ -106,16 +114,16 @@ class Gate:
             raise
         if quotas.requests_per_minute:
             self._requests.add(name, 1)
-        self._metrics.key_called(name)
+        self._metrics.key_called(name, key.digits)
         self._num_calls[name] += 1
         try:
-            yield
+            yield key.grants
         finally:
             self._num_calls[name] -= 1
 
     @contextmanager
-    def work(self, caller: Caller) -> Iterator[None]:
-        """Count work that goes on after its call, such as a document, for the duration of the `with` block.
+    def work(self, caller: Caller) -> Iterator[Grants]:
+        """Count work that goes on after its call, such as a document, during the `with` block, which gets its grants.
 
         As many of them are allowed as calls, but beside these: while they run, the caller may ask how far they are.
         """
@@ -127,7 +135,7 @@ class Gate:
             raise
         self._num_works[key.name] += 1
         try:
-            yield
+            yield key.grants
         finally:
             self._num_works[key.name] -= 1
 
@@ -155,9 +163,19 @@ class Gate:
             )
         return key
 
+    def check_names(self, models: Iterable[str], glossaries: Iterable[str]) -> None:
+        """Log once each model and glossary that a key may use and that is not among these."""
+        unknown = unknown_names(self._restricted, models, glossaries)
+        for problem in unknown:
+            if problem not in self._unknown:
+                _LOG.warning("%s (API keys): %s.", self._path, problem)
+        self._unknown = unknown
+
     def _took_over(self) -> None:
         warn_if_world_readable(self._path, "API keys")
-        self._metrics.knows_keys(self._files.current.names)
+        keys = self._files.current
+        self._restricted = [key for key in keys if key.grants is not EVERYTHING]
+        self._metrics.knows_keys(keys.names)
 
 
 def _check_concurrency(key: Key, number: int, what: str) -> None:

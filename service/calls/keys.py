@@ -6,22 +6,29 @@ passwords chosen by people, and would cost every call milliseconds.
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from service.config.watched_files import FileProblem, read_file
 from service.domain.errors import listed, shown
+from service.domain.grants import EVERYTHING, Grants
 
 _PREFIX = "dgm_"  # so that people and scanners for leaked secrets recognize it
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_SECOND = 'sha256 = ["OLD", "NEW"]'
+
+# What may be restricted, as `Grants` has it: nothing is.
+NO_GRANTS: Mapping[str, Sequence[str]] = MappingProxyType({"models": (), "glossaries": ()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +42,18 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One entry of the file: the SHA-256 of a key in hex, its expiry, and its quotas."""
+    """A key of the file: its SHA-256 in hex, and what its name has. A name may have several, while callers change."""
 
     name: str
     sha256: str
     expires: datetime | None = None
     quotas: Quotas = Quotas()
+    grants: Grants = EVERYTHING
+
+    @property
+    def digits(self) -> str:
+        """Return the first digits of the hash, which tell the keys of a name apart."""
+        return self.sha256[:8]
 
     @property
     def has_expired(self) -> bool:
@@ -63,8 +76,12 @@ class KeyRing:
         return iter(self._keys.values())
 
     @property
-    def names(self) -> set[str]:
-        return {key.name for key in self}
+    def names(self) -> dict[str, set[str]]:
+        """Return the names, each with the first digits of its hashes."""
+        names: dict[str, set[str]] = {}
+        for key in self:
+            names.setdefault(key.name, set()).add(key.digits)
+        return names
 
     def find(self, key: str) -> Key | None:
         """Return the entry of a key as sent by callers, expired or not."""
@@ -74,12 +91,29 @@ class KeyRing:
         return hmac.digest(self._secret, digest, "sha256")
 
 
+def unknown_names(keys: Iterable[Key], models: Iterable[str], glossaries: Iterable[str]) -> list[str]:
+    """Return a sentence for each model and glossary that a key may use and that does not exist."""
+    known = {"model": frozenset(models), "glossary": frozenset(glossaries)}
+    granted = {
+        (each.grants.key, kind, name)
+        for each in keys
+        for kind, names in (("model", each.grants.models), ("glossary", each.grants.glossaries))
+        for name in (names or frozenset()) - known[kind]
+    }
+    return [
+        f"key {key} may use {kind} {shown(name)}, which is not here; there are {listed(sorted(known[kind]))}"
+        for key, kind, name in sorted(granted)
+    ]
+
+
 def new_key() -> str:
     """Create a random key."""
     return _PREFIX + secrets.token_urlsafe()
 
 
-def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> str:
+def key_lines(
+    key: str, name: str, expires: datetime | None, quotas: Quotas, grants: Mapping[str, Sequence[str]] = NO_GRANTS
+) -> str:
     """Return the lines for a key in the file; they do not contain the key itself."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r:.80} is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'.")
@@ -88,6 +122,7 @@ def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> 
         lines.append(f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
     given = ((field.name, getattr(quotas, field.name)) for field in fields(quotas))
     lines += [f"{quota} = {number}" for quota, number in given if number]
+    lines += [f"{grant} = {json.dumps(list(allowed))}" for grant, allowed in grants.items() if allowed]
     return "\n".join(lines) + "\n"
 
 
@@ -96,7 +131,8 @@ def read_keys(path: Path) -> KeyRing:
     try:
         document = tomllib.loads(read_file(path, "API keys").decode("utf-8"))
     except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8; or nested too deeply
-        raise FileProblem(f"{path} (API keys) is not TOML: {error}.") from error
+        advice = f" A name's second key goes into its list: {_SECOND}." if "twice" in str(error) else ""
+        raise FileProblem(f"{path} (API keys) is not TOML: {error}.{advice}") from error
     tables = document.pop("keys", {})
     if document or not isinstance(tables, Mapping) or not tables:
         unknown = f"has {listed(map(shown, document))}" if document else "has no keys"
@@ -104,7 +140,7 @@ def read_keys(path: Path) -> KeyRing:
             f"{path} (API keys) {unknown}; it needs a table [keys.NAME] for each key, and at least one key."
         )
     try:
-        keys = [_key(name, table) for name, table in tables.items()]
+        keys = [key for name, table in tables.items() for key in _keys(name, table)]
     except ValueError as error:
         raise FileProblem(f"{path} (API keys): {error}") from error
     names: dict[str, str] = {}
@@ -115,19 +151,23 @@ def read_keys(path: Path) -> KeyRing:
 
 
 _QUOTAS = tuple(field.name for field in fields(Quotas))
-_ENTRIES = ("sha256", "expires", *_QUOTAS)
+_ENTRIES = ("sha256", "expires", *_QUOTAS, *NO_GRANTS)
 
 
-def _key(name: str, table: Any) -> Key:
+def _keys(name: str, table: Any) -> list[Key]:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r:.80} is not a valid name; allowed are 1 to 64 letters, digits, '_' and '-'.")
     if not isinstance(table, Mapping):
         raise ValueError(f"{name} is not a table; write [keys.{name}].")
     if unknown := [entry for entry in table if entry not in _ENTRIES]:
         raise ValueError(f"{name} has {listed(map(shown, unknown))}; allowed are {', '.join(_ENTRIES)}.")
-    sha256, expires = table.get("sha256"), table.get("expires")
-    if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-        raise ValueError(f"{name} needs sha256, 64 lower-case hex digits; 'dragoman key new' creates it.")
+    digests, expires = _strings(table.get("sha256")), table.get("expires")
+    if not digests or not all(map(_DIGEST.fullmatch, digests)):
+        raise ValueError(
+            f"{name} needs sha256, 64 lower-case hex digits, or a list of such; 'dragoman key new' creates it."
+        )
+    if len(set(digests)) < len(digests):
+        raise ValueError(f"{name} has the same sha256 twice; leave one out.")
     if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo):
         raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
     for quota in _QUOTAS:
@@ -135,7 +175,24 @@ def _key(name: str, table: Any) -> Key:
         if type(number) is not int or not 0 <= number <= sys.maxsize:
             raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit).")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
-    return Key(name, sha256, expires, quotas)
+    allowed = {grant: _granted(name, grant, table[grant]) for grant in NO_GRANTS if grant in table}
+    grants = Grants(name, **allowed) if allowed else EVERYTHING
+    return [Key(name, sha256, expires, quotas, grants) for sha256 in digests]
+
+
+def _granted(name: str, grant: str, given: Any) -> frozenset[str]:
+    names = _strings(given) if isinstance(given, list) else ()
+    if not names:
+        raise ValueError(
+            f"{name} has {grant} = {shown(given)}; allowed is a list of names, or leave it out to allow all."
+        )
+    return frozenset(names)
+
+
+def _strings(given: Any) -> Sequence[str]:
+    """Return a string, or a list of strings, as a sequence; empty for anything else."""
+    given = [given] if isinstance(given, str) else given
+    return given if isinstance(given, list) and all(isinstance(each, str) and each for each in given) else ()
 
 
 def _digest(key: str) -> bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.calls.failures import failed
 from service.calls.gate import Gate
-from service.domain.call import Call, Phase, begin_call, origin_of_call
+from service.domain.call import Call, CallKind, Phase, begin_call, origin_of_call
 from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.domain.translation import Priority
 from service.engine.costs import Average
@@ -76,7 +76,7 @@ class CallObserver:
 
     def refused(self, call: Call) -> None:
         """Count a call that was rejected before processing; it is neither traced nor logged."""
-        self._metrics.call_refused(call.method, call.code)
+        self._metrics.call_refused(call)
         self._errors.note(call.request_id, call.method, call.code, call.message)
 
     def begin(self, call: Call, metadata: Metadata = ()) -> "CallSpan | None":
@@ -90,9 +90,9 @@ class CallObserver:
 
     def end(self, call: Call, span: "CallSpan | None") -> None:
         call.end()
-        self._metrics.call_finished(
-            call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version
-        )
+        self._metrics.call_finished(call)
+        if call.caller is not None and call.is_answered:
+            self._metrics.key_answered(call)
         self._access_log.finished(call)
         if call.message:
             self._errors.note(call.request_id, call.method, call.code, call.message)
@@ -122,12 +122,24 @@ class CallPipeline:
     def asks_for_keys(self) -> bool:
         return self._gate is not None
 
-    def begin(self, method: str, metadata: Metadata, *caller: Hashable, protocol: str = "") -> Call:
+    def knows(self, methods: Iterable[tuple[str, CallKind]]) -> None:
+        """Take the methods that are served, and what kind of call each is."""
+        for method, kind in methods:
+            self._metrics.knows_method(method, kind)
+
+    def begin(
+        self,
+        method: str,
+        metadata: Metadata,
+        *caller: Hashable,
+        protocol: str = "",
+        kind: CallKind = CallKind.OTHER,
+    ) -> Call:
         """Begin a call, which becomes the current call of this task.
 
         `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case.
         """
-        call = Call(method, request_id_in(metadata), origin_of_call(*caller), protocol=protocol)
+        call = Call(method, request_id_in(metadata), origin_of_call(*caller), protocol=protocol, kind=kind)
         begin_call(call)
         return call
 
@@ -178,7 +190,7 @@ class CallPipeline:
         """Count a call that ended unserved and without an error: a preflight, or a client that left."""
         call.code = code
         call.end()
-        self._metrics.call_refused(call.method, call.code)
+        self._metrics.call_refused(call)
 
     async def serve(
         self,
@@ -201,8 +213,9 @@ class CallPipeline:
             if self._gate is None or call.caller is None:
                 answer = await work()
             else:
-                gate = self._gate
-                with gate.work(call.caller) if is_background else gate.call(call.caller, takes_tokens=takes_tokens):
+                gate, caller = self._gate, call.caller
+                counted = gate.work(caller) if is_background else gate.call(caller, takes_tokens=takes_tokens)
+                with counted as call.grants:
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with

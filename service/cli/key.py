@@ -23,7 +23,18 @@ def key() -> None:
     "--tokens-per-minute", type=_QUOTA, metavar="N", help="Maximum tokens per minute, of sources and translations."
 )
 @click.option("--concurrent-calls", type=_QUOTA, metavar="N", help="Maximum calls at the same time.")
-def new(*, name: str, expires: datetime | None, **quotas: int | None) -> None:
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Model that it may use; may be repeated.")
+@click.option(
+    "--glossary", "glossaries", multiple=True, metavar="NAME", help="Glossary that it may use; may be repeated."
+)
+def new(
+    *,
+    name: str,
+    expires: datetime | None,
+    models: tuple[str, ...],
+    glossaries: tuple[str, ...],
+    **quotas: int | None,
+) -> None:
     """Create a key called NAME.
 
     The key itself is printed to standard error, only this once; give it to the caller. The lines for the server's file,
@@ -36,6 +47,7 @@ def new(*, name: str, expires: datetime | None, **quotas: int | None) -> None:
             name,
             expires and expires.replace(tzinfo=UTC),
             Quotas(**{quota: number for quota, number in quotas.items() if number}),
+            {"models": models, "glossaries": glossaries},
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

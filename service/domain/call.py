@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from service.domain.grants import EVERYTHING, Grants
 from service.domain.translation import Translation
 
 TIMING_KEY = "server-timing"
@@ -57,6 +58,20 @@ class Phase(enum.Enum):
     DETOKENIZE = "detokenize"
 
 
+class CallKind(enum.StrEnum):
+    """What a call asks for, by which metrics tell calls that translate from all others.
+
+    Declared where a method of an API is. How long a stream or a document takes is up to its length and its reader.
+    """
+
+    __hash__ = str.__hash__  # as in `Priority`
+
+    TRANSLATE = "translate"
+    STREAM = "stream"
+    DOCUMENT = "document"
+    OTHER = "other"
+
+
 ENGINE_PHASES = (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)
 
 
@@ -95,7 +110,7 @@ class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
 
     If a call uses several models, `model` is the first one. Token counts are those of its translations, cached ones
-    included, and 0 for a call that failed.
+    included; characters, of documents only, are those of their texts.
     """
 
     method: str = ""
@@ -103,6 +118,8 @@ class Call:
     origin: Origin = ()
     caller: Caller | None = None
     protocol: str = ""  # the value of OpenTelemetry's `rpc.system.name`, such as grpc; empty for plain HTTP
+    kind: CallKind = CallKind.OTHER
+    grants: Grants = EVERYTHING
     began_seconds: float = field(default_factory=time.monotonic)
     ended_seconds: float = 0.0
     code: str = "OK"  # the name of its status in google.rpc.Code
@@ -112,6 +129,9 @@ class Call:
     model_version: str = ""
     texts: Sequence[str] = ()  # the caller's, until the call has been observed; see `forget`
     num_texts: int = 0
+    num_characters: int = 0
+    translates: bool = True  # its texts; else it only asks for their language
+    has_begun: bool = False  # to answer with a stream
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
@@ -125,8 +145,17 @@ class Call:
         """Return the time from the call's arrival to its end, or to now if it has not ended."""
         return (self.ended_seconds or time.monotonic()) - self.began_seconds
 
-    def asks_for(self, texts: Sequence[str]) -> None:
-        self.texts, self.num_texts = texts, len(texts)
+    @property
+    def is_answered(self) -> bool:
+        """Return whether it counts as answered: a stream does that its caller leaves before the end."""
+        return self.code == "OK" or (self.has_begun and self.code == "CANCELLED")
+
+    def asks_for(self, texts: Sequence[str], *, translates: bool = True) -> None:
+        self.texts, self.num_texts, self.translates = texts, len(texts), translates
+
+    def characters(self) -> int:
+        """Return the number of characters to translate, as the caller sent them; call it before `forget`."""
+        return self.num_characters or (sum(map(len, self.texts)) if self.translates else 0)
 
     def forget(self) -> None:
         """Drop what is large: the record outlives its call.
@@ -143,7 +172,7 @@ class Call:
     def another(self) -> "Call":
         """Return a new call of the same caller, such as the next request on a stream."""
         origin = origin_of_call(*self.origin[:-1])
-        return Call(self.method, self.request_id, origin, self.caller, self.protocol)
+        return Call(self.method, self.request_id, origin, self.caller, self.protocol, self.kind)
 
     def charge(self, num_tokens: int) -> None:
         if self.caller:

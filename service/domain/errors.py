@@ -10,7 +10,7 @@ ServiceError
       +-- MemoryFull       no room for the call's message or answer beside those of others
       +-- MessageTooSlow   its message did not arrive while others waited for theirs
  +-- Unauthenticated       no API key, or an invalid one
- +-- Forbidden             nobody may do this from where the call comes
+ +-- Forbidden             the caller may not do this: its key lacks the grant, or nobody may from there
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was ready
       +-- TooLate          it would have passed, so nothing was started
@@ -259,7 +259,7 @@ class Unauthenticated(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """Nobody may do this from where the call comes, such as another web site's page."""
+    """The caller may not do this: its key was not granted it, or nobody may from there, as another site's page."""
 
     reason = "forbidden"
 

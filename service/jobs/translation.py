@@ -63,7 +63,7 @@ class DocumentTranslator:
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
         """Translate a document, which has a deadline; a language that is left out is detected from its beginning."""
-        self._translator.models()
+        self._translator.check_loaded()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
         check_ending(upload.name)
@@ -84,7 +84,8 @@ class DocumentTranslator:
         self, upload: Upload, request: TranslationRequest, deadline_seconds: float, hold: Hold
     ) -> TranslatedDocument:
         head, chunks = await self._readers.read(upload, deadline_seconds, hold)
-        current_call().num_texts = head["num_texts"]
+        current = current_call()
+        current.num_texts, current.num_characters = head["num_texts"], head["num_characters"]
         request = replace(await self._with_source(head, request), keeps_other_languages=True)
         report = Report(head["notes"])
         translations = await self._translations(chunks, request, report, deadline_seconds, hold)

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
+from service.domain.grants import EVERYTHING, Grants
 from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
 from service.text.languages import canonical, in_message, is_same, is_well_formed, language_of
@@ -68,8 +69,18 @@ class PivotedPair(NamedTuple):
 class Catalogue:
     """The models that are served, each in one or more versions; immutable. Empty until models are loaded."""
 
-    def __init__(self, models: Iterable[LoadedModel] = (), pivot_languages: Sequence[str] = ()) -> None:
-        """Translate pairs that no model has by way of the first of `pivot_languages` that two models share."""
+    def __init__(
+        self,
+        models: Iterable[LoadedModel] = (),
+        pivot_languages: Sequence[str] = (),
+        grants: Grants = EVERYTHING,
+    ) -> None:
+        """Translate pairs that no model has by way of the first of `pivot_languages` that two models share.
+
+        These are all models, or those of `grants`, which errors name then.
+        """
+        self._grants = grants
+        self.where = Public(f"for key {grants.key}" if grants.models is not None else "here")
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
@@ -80,6 +91,19 @@ class Catalogue:
         self._pivoted: list[PivotedPair] | None = None
         self._resolved: dict[tuple[str, ...], Route] = {}
         self._sources: dict[tuple[str, ...], list[str]] = {}
+        self._parts: dict[Grants, Catalogue] = {}
+
+    def part(self, grants: Grants) -> "Catalogue":
+        """Return the catalogue of the models that a key may use."""
+        if grants.models is None:
+            return self
+        found = self._parts.get(grants)
+        if found is None:
+            if len(self._parts) == MAX_RESOLVED:  # of keys that have changed since the models were loaded
+                self._parts.clear()
+            allowed = [model for model in self.models if grants.allows_model(model.name)]
+            found = self._parts[grants] = Catalogue(allowed, self._pivots, grants)
+        return found
 
     def targets(self) -> dict[str, set[str]]:
         """Return into what each language can be translated by one model, or by way of a pivot language."""
@@ -117,7 +141,7 @@ class Catalogue:
                     return Route(second.model, (first, second), pivot)
         if is_same(source, target) and (knowing := [each for each in candidates if each.pairs.knows(target)]):
             return Route(knowing[0], ())
-        raise _unknown_pair(name, source, target, candidates)
+        raise _unknown_pair(self._who(name), source, target, candidates)
 
     def sources(self, name: str, version: str, target: str) -> list[str]:
         """Return the languages translated into `target`, as sorted BCP 47 codes; `name` as for `resolve`."""
@@ -130,7 +154,7 @@ class Catalogue:
         direct, *pivoted = ({source for model in candidates for source in model.pairs.sources(code)} for code in into)
         others = {source for each in pivoted for source in each if language_of(source) != language_of(target)}
         if not direct | others:
-            raise _unknown_target(name, target, candidates)
+            raise _unknown_target(self._who(name), target, candidates)
         return sorted(direct | others)
 
     def _direct_targets(self) -> dict[str, set[str]]:
@@ -176,6 +200,7 @@ class Catalogue:
         """Return the model of this name; its highest version if `version` is empty."""
         versions = self._models.get(name)
         if versions is None:
+            self._grants.check_model(name)
             raise NotFound(
                 "model {name} is not served here; served are {served}",
                 "model",
@@ -196,6 +221,9 @@ class Catalogue:
                 served=Public(listed(versions)),
             )
         return model
+
+    def _who(self, name: str) -> Public:
+        return Public(f"model {name!r} does not translate" if name else f"no model {self.where} translates")
 
 
 def _remembered(known: dict[tuple[str, ...], T], key: tuple[str, ...], find: Callable[..., T]) -> T:
@@ -228,7 +256,7 @@ def _check_code(field: str, code: str) -> None:
         raise InvalidRequest("{path} is {code}", Path(field), code=code, advice=expected)
 
 
-def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> PairNotFound:
+def _unknown_pair(who: Public, source: str, target: str, models: list[LoadedModel]) -> PairNotFound:
     path = Path("source_language_code")
     nearest = _nearest(model.pairs.nearest_source(source) for model in models)
     served = "served are {directions}"
@@ -239,7 +267,7 @@ def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]
     return PairNotFound(
         f"{{who}} from {{source}} into {{target}}; {{nearest}}{served}",
         path,
-        who=_who(name),
+        who=who,
         source=in_message(source),
         target=in_message(target),
         nearest=nearest,
@@ -248,19 +276,15 @@ def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]
     )
 
 
-def _unknown_target(name: str, target: str, models: list[LoadedModel]) -> PairNotFound:
+def _unknown_target(who: Public, target: str, models: list[LoadedModel]) -> PairNotFound:
     return PairNotFound(
         "{who} into {target}; {nearest}served are {served}",
         Path("target_language_code"),
-        who=_who(name),
+        who=who,
         target=in_message(target),
         nearest=_nearest(model.pairs.nearest_target(target) for model in models),
         served=Public(_directions(models)),
     )
-
-
-def _who(name: str) -> Public:
-    return Public(f"model {name!r} does not translate" if name else "no model here translates")
 
 
 def _nearest(codes: Iterable[str | None]) -> Public:

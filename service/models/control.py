@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from service.bundle.errors import BundleError
+from service.domain.call import current_call
 from service.domain.errors import NotFound, NotPossible, Public, listed
 from service.models.fleet import Fleet
 from service.models.index import ModelState
@@ -42,7 +43,8 @@ class ModelControl:
             raise NotPossible("{reason}", reason=Public(error)) from error
         folders = [folder for folder in on_disk if (folder.bundles or folder.faults) and folder.name == name]
         if not folders:
-            known = listed(folder.name for folder in on_disk if folder.bundles)
+            allows = current_call().grants.allows_model
+            known = listed(folder.name for folder in on_disk if folder.bundles and allows(folder.name))
             raise NotFound(
                 "there is no model {name} on disk; there are {known}", "model", name, name=name, known=Public(known)
             )
@@ -57,6 +59,7 @@ class ModelControl:
     async def _unload(self, name: str) -> None:
         loaded = {model.name for model in self._fleet.models}
         if name not in loaded:
+            loaded = set(filter(current_call().grants.allows_model, loaded))
             raise NotFound(
                 "model {name} is not loaded; loaded are {loaded}",
                 "model",

@@ -42,6 +42,7 @@ class AccessLog:
         if call.num_texts:
             fields |= {
                 "texts": call.num_texts,
+                "characters": call.characters(),
                 "source_tokens": call.num_source_tokens,
                 "output_tokens": call.num_output_tokens,
             }

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from service.domain.call import Phase
+from service.domain.call import Call, CallKind, Phase
 from service.domain.errors import Cancelled, DeadlineExceeded, MemoryFull, Overloaded
 from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
@@ -18,7 +18,9 @@ from service.observe.own_memory import memory_bytes, memory_limit_bytes
 from service.observe.registry import ForeignMetric, Registry, Sample
 from service.observe.table import OF_MODELS, OF_SERVER, TLS_NOT_AFTER
 
+_OF_KEYS = tuple(metric.name for metric in OF_SERVER if metric.labels == ("key",))
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
+_REFUSALS = (Overloaded, MemoryFull)  # for which servers are at fault, and more of them help
 _OUTCOMES = ("ok", "failed", "cancelled")
 
 
@@ -38,6 +40,29 @@ class VersionMetrics:
     def answered(self, code: str, seconds: float) -> None:
         self._answers[(*self._labels, code)].value += 1
         self._answer_seconds.observe(seconds)
+
+
+class KeyMetrics:
+    """What is counted of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
+
+    def __init__(self, registry: Registry, name: str, digits: set[str]) -> None:
+        self._registry = registry
+        self._name = name
+        self.counts = {metric: registry.counters[metric].labels(name) for metric in _OF_KEYS}
+        self._last_used = {each: registry.gauges["key_last_used_seconds"].labels(name, each) for each in digits}
+
+    def called(self, digits: str) -> None:
+        self.counts["key_requests"].value += 1
+        if digits in self._last_used:
+            self._last_used[digits].set_to_current_time()
+
+    def remove_but(self, digits: set[str]) -> None:
+        """Remove the series of all other keys; without any, those of the name."""
+        for each in self._last_used.keys() - digits:
+            self._registry.gauges["key_last_used_seconds"].remove(self._name, each)
+        if not digits:
+            for metric in _OF_KEYS:
+                self._registry.counters[metric].remove(self._name)
 
 
 class ModelMetrics:
@@ -189,13 +214,11 @@ class Metrics:
         self._registry = Registry((*OF_SERVER, *OF_MODELS))
         self._models: dict[str, ModelMetrics] = {}
         self._served: set[ModelInfo] = set()
-        self._keys: set[str] = set()
+        self._keys: dict[str, KeyMetrics] = {}  # by name
         self._num_inflight = 0
         self._counters, self._gauges = self._registry.counters, self._registry.gauges
         self._requests = self._counters["requests"].by_values
         self._request_seconds = self._registry.histograms["request_duration_seconds"].by_values
-        for refusal in (Overloaded, MemoryFull):  # from the first one on: `rate` sees no series' beginning
-            self._counters["rejected"].labels(refusal.reason)
         for outcome in ReloadOutcome:
             self._counters["reloads"].labels(outcome.value)
         self._loop_lag = self._registry.histograms["event_loop_lag_seconds"].labels()
@@ -212,44 +235,58 @@ class Metrics:
     def model(self, name: str) -> ModelMetrics:
         return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self._registry, name))
 
+    def knows_method(self, method: str, kind: CallKind) -> None:
+        """Begin to count a translating method's refusals: `rate` sees no series' first number."""
+        if kind is not CallKind.OTHER:
+            for refusal in _REFUSALS:
+                self._counters["rejected"].labels(method, kind, refusal.reason)
+
     def call_started(self) -> None:
         self._num_inflight += 1
 
-    def call_finished(
-        self, method: str, code: str, seconds: float, trace_id: str = "", model: str = "", version: str = ""
-    ) -> None:
-        """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace; `model` is
-        empty for a call that used none."""
+    def call_finished(self, call: Call) -> None:
+        """Count a call that was served and has ended. The id of its trace, if there is one, becomes the exemplar."""
         self._num_inflight -= 1
-        self._call_answered(method, code, seconds, trace_id)
-        if model in self._models:  # else it has been retired in the meantime
-            self._models[model].answered(version, code, seconds)
+        seconds = call.total_seconds
+        self._call_answered(call, seconds)
+        if call.model in self._models:  # else it used none, or it has been retired in the meantime
+            self._models[call.model].answered(call.model_version, call.code, seconds)
 
-    def call_refused(self, method: str, code: str) -> None:
+    def call_refused(self, call: Call) -> None:
         """Count a call rejected on arrival; `rejected` counts the reason."""
-        self._call_answered(method, code, 0.0)
+        self._call_answered(call, 0.0)
 
-    def rejected(self, reason: str) -> None:
-        self._counters["rejected"].labels(reason).inc()
+    def rejected(self, call: Call, reason: str) -> None:
+        self._counters["rejected"].labels(call.method, call.kind, reason).inc()
 
-    def knows_keys(self, names: set[str]) -> None:
-        """Set the names of the keys, and remove the series of all others."""
-        for metric in ("key_requests", "key_refused", "key_tokens"):
-            for name in names:
-                self._counters[metric].labels(name)
-            for name in self._keys - names:
-                self._counters[metric].remove(name)
-        self._keys = names
+    def knows_keys(self, keys: dict[str, set[str]]) -> None:
+        """Set the names of the keys, with the first digits of their hashes, and remove the series of all others."""
+        before, self._keys = (
+            self._keys,
+            {name: KeyMetrics(self._registry, name, digits) for name, digits in keys.items()},
+        )
+        for name, old in before.items():
+            old.remove_but(keys.get(name, set()))
 
-    def key_called(self, name: str) -> None:
-        self._counters["key_requests"].labels(name).inc()
+    def key_called(self, name: str, digits: str) -> None:
+        if name in self._keys:  # else it has been revoked in the meantime
+            self._keys[name].called(digits)
 
     def key_refused(self, name: str) -> None:
-        self._counters["key_refused"].labels(name).inc()
+        if name in self._keys:
+            self._keys[name].counts["key_refused"].value += 1
 
     def key_used(self, name: str, num_tokens: int) -> None:
-        if name in self._keys:  # else it has been revoked in the meantime
-            self._counters["key_tokens"].labels(name).inc(num_tokens)
+        if name in self._keys:
+            self._keys[name].counts["key_tokens"].value += num_tokens
+
+    def key_answered(self, call: Call) -> None:
+        """Count what a call was answered, for its bill."""
+        if call.key_name in self._keys:
+            counts = self._keys[call.key_name].counts
+            counts["key_source_characters"].value += call.characters()
+            counts["key_source_tokens"].value += call.num_source_tokens
+            counts["key_output_tokens"].value += call.num_output_tokens
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
         if TLS_NOT_AFTER.name not in self._gauges:
@@ -314,9 +351,10 @@ class Metrics:
         self.model(model).retired(engine, version, is_replaced=is_replaced)
         self._forget_unless_loaded(model)
 
-    def _call_answered(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
-        self._requests[method, code].value += 1
-        self._request_seconds[method, code].observe(seconds, {"trace_id": trace_id} if trace_id else None)
+    def _call_answered(self, call: Call, seconds: float) -> None:
+        labels = call.method, call.kind, call.code
+        self._requests[labels].value += 1
+        self._request_seconds[labels].observe(seconds, {"trace_id": call.trace_id} if call.trace_id else None)
 
     def _forget_unless_loaded(self, model: str) -> None:
         if not self.model(model).is_loaded:

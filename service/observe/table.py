@@ -1,7 +1,8 @@
 """Every Prometheus metric of the server: one table. Names are permanent.
 
 Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the models on disk, `method` only from
-the served methods, `code` is the name of a gRPC status, `reason` is from `ServiceError.reason` or `FinishReason`.
+the served methods, each of one `kind`, a `CallKind`; `code` is the name of a gRPC status, `reason` is from
+`ServiceError.reason` or `FinishReason`.
 
 A model's series cover all its loaded versions: counters continue when one version replaces another, gauges are sums.
 They are removed when no version is left; those with the label `version` when theirs is retired.
@@ -48,7 +49,7 @@ SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
 RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
 
 _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
-_CALL = ("method", "code")
+_CALL = ("method", "kind")
 _KEY = ("key",)
 _PROTOCOL = ("protocol",)
 _MODEL = ("model",)
@@ -56,16 +57,27 @@ _VERSION = ("model", "version")
 
 OF_SERVER = (
     # Calls, as seen by the caller
-    Metric(_C, "requests", "Finished calls.", _CALL),
-    Metric(_H, "request_duration_seconds", "Time from a call's arrival to its last byte.", _CALL, REQUEST_BUCKETS),
+    Metric(_C, "requests", "Finished calls.", (*_CALL, "code")),
+    Metric(
+        _H,
+        "request_duration_seconds",
+        "Time from a call's arrival to its last byte.",
+        (*_CALL, "code"),
+        REQUEST_BUCKETS,
+    ),
     Metric(_G, "inflight_requests", "Calls that were accepted and not yet answered."),
     Metric(_G, "bytes_in_flight", "Bytes of calls' messages and answers, including those that may still arrive."),
     Metric(_G, "bytes_in_flight_max", "Maximum of these bytes."),
-    Metric(_C, "rejected", "Rejected calls, by reason.", ("reason",)),
+    Metric(_C, "rejected", "Rejected calls, by reason.", (*_CALL, "reason")),
     # Callers, by name of their key
     Metric(_C, "key_requests", "Accepted calls, by the caller's key.", _KEY),
     Metric(_C, "key_refused", "Calls rejected by a quota, by the caller's key.", _KEY),
-    Metric(_C, "key_tokens", "Tokens of sources and translations, by the caller's key.", _KEY),
+    Metric(_C, "key_tokens", "Tokens that models read and wrote, by the caller's key, as quotas count them.", _KEY),
+    Metric(_C, "key_source_characters", "Characters of answered texts, by the caller's key.", _KEY),
+    Metric(_C, "key_source_tokens", "Tokens of answered texts, by the caller's key.", _KEY),
+    Metric(_C, "key_output_tokens", "Tokens of their translations, by the caller's key.", _KEY),
+    # `sha256` has the first digits of the hash: of two keys of one name, it tells which is still in use
+    Metric(_G, "key_last_used_seconds", "Unix time of a key's last call; 0: none so far.", (*_KEY, "sha256")),
     # The server
     Metric(_G, "ready", "1 while the server is ready for calls."),
     Metric(_G, "draining", "1 while the server is stopping."),

@@ -102,7 +102,8 @@ class CallPorts:
             self._http.start()
         self._watching.append(asyncio.create_task(self._connections.warn()))
         if self._tls or self._gate:
-            self._watching.append(asyncio.create_task(follow_files(self._tls, self._gate, self._metrics)))
+            following = follow_files(self._tls, self._gate, self._metrics, self._translator)
+            self._watching.append(asyncio.create_task(following))
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.

@@ -5,11 +5,13 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from service.domain.errors import Unavailable
 from service.faces.grpc.tls import ServerTls
 from service.models.fleet import Fleet
 from service.models.reload_plan import ReloadOutcome
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
+from service.translation.translator import Translator
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate
@@ -53,7 +55,7 @@ class Reloader:
             await self.reload()
 
 
-async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metrics) -> None:
+async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metrics, translator: Translator) -> None:
     """Reload certificates and keys when they change. New connections and calls use them; others continue."""
     while True:
         if tls:
@@ -64,5 +66,9 @@ async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metr
                 _LOG.info("new connections get the new TLS certificate")
             if gate is not None and await asyncio.to_thread(gate.refresh):
                 _LOG.info("the API keys have changed")
+            if gate is not None:
+                with contextlib.suppress(Unavailable):  # until models are loaded
+                    models, glossaries = translator.models(), translator.glossaries()
+                    gate.check_names({each.name for each in models}, {each.name for each in glossaries})
         except Exception:
             _LOG.exception("checking the files of TLS and API keys failed; their previous contents stay in use")

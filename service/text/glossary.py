@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from service.domain.errors import NotFound, Public, listed
+from service.domain.grants import EVERYTHING, Grants
 from service.domain.translation import Term
 from service.text.languages import folded, language_of
 from service.text.term_list import TermList
@@ -193,9 +194,9 @@ class Glossaries:
         self._served: dict[tuple[str, str, str], Glossary] = {}  # by name and languages, in their order
         self.refresh()
 
-    def all(self) -> tuple[Glossary, ...]:
-        """Return all, by name and languages."""
-        return tuple(self._served.values())
+    def all(self, grants: Grants = EVERYTHING) -> tuple[Glossary, ...]:
+        """Return all that may be used, by name and languages."""
+        return tuple([each for each in self._served.values() if grants.allows_glossary(each.name)])
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the glossary of this name for a pair of codes, else the first of that name for the same languages."""
@@ -206,12 +207,16 @@ class Glossaries:
         alike = (each for each in self.all() if each.name == name and tuple(map(language_of, each.codes)) == languages)
         return next(alike, None)
 
-    def get(self, name: str, source_language_code: str, target_language_code: str) -> Glossary:
+    def get(
+        self, name: str, source_language_code: str, target_language_code: str, grants: Grants = EVERYTHING
+    ) -> Glossary:
+        grants.check_glossary(name)
         found = self.find(name, source_language_code, target_language_code)
         if found is not None:
             return found
         there = (
-            f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in self.all()
+            f"{each.name} from {each.source_language_code} into {each.target_language_code}"
+            for each in self.all(grants)
         )
         raise NotFound(
             "there is no glossary {glossary} from {source} into {target}; there are {there}",

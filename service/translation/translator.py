@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from service.domain.call import Call, current_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
+from service.domain.grants import EVERYTHING, Grants
 from service.domain.translation import (
     CallLimits,
     DetectedLanguage,
@@ -26,7 +27,7 @@ from service.models.catalogue import Catalogue, Route, RouteUse
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.process.event_loop import all_of
-from service.text.glossary import Glossaries
+from service.text.glossary import Glossaries, Glossary
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
@@ -63,7 +64,7 @@ class Translator:
         placeholders: tuple[OwnPlaceholder, ...] = (),
     ) -> None:
         self._placeholders = placeholders
-        self.glossaries = glossaries
+        self._glossaries = glossaries
         self.limits = limits  # of every call
         self._metrics = metrics
         self._decoder = SegmentDecoder(metrics, cache)
@@ -85,13 +86,21 @@ class Translator:
         return self._decoder.num_pending
 
     def models(self) -> list[LoadedModel]:
-        """Return the served models, sorted by name, the highest version of each first."""
+        """Return the models that the current call may use, sorted by name, the highest version of each first."""
         return list(self.catalogue().models)
 
     def catalogue(self) -> Catalogue:
+        """Return the models that the current call may use."""
+        self.check_loaded()
+        return self._catalogue.part(current_call().grants)
+
+    def check_loaded(self) -> None:
         if self._is_loading:
             raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
-        return self._catalogue
+
+    def glossaries(self) -> tuple[Glossary, ...]:
+        """Return the glossaries that the current call may use."""
+        return self._glossaries.all(current_call().grants)
 
     def model(self, name: str, version: str) -> LoadedModel:
         return self.catalogue().find(name, version)
@@ -136,18 +145,20 @@ class Translator:
 
         Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
         """
-        request = self._checked(request)
+        request, current = self._checked(request), current_call()
         parts = await self._parts(request)
         if not request.source_language_code:
             in_parts = {index for part in parts for index in part.indices}
             for index, text in enumerate(request.texts):
                 if index not in in_parts:
                     model = self._model_into(request)
+                    current.has_begun = True
                     yield StreamEvent(index, text, undetermined(text), model.name, model.version)
         for part in parts:
             try:
                 async with aclosing(self._stream(part)) as events:
                     async for event in events:
+                        current.has_begun = True
                         yield event
             except InvalidRequest as error:
                 part.name_in_whole(error)
@@ -160,7 +171,7 @@ class Translator:
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """Return the languages that each text may be in, best first, of all that are known."""
-        self.catalogue()
+        self.check_loaded()
         check_texts(texts, self.limits.max_characters)
 
         detected = functools.partial(detect_languages, texts, mime_type)
@@ -179,7 +190,7 @@ class Translator:
 
     def _checked(self, request: TranslationRequest) -> TranslationRequest:
         """Check a request, and return it with the server's own placeholders."""
-        self.catalogue()
+        self.check_loaded()
         if self._placeholders:
             request = replace(request, placeholders=(*request.placeholders, *self._placeholders))
         check_request(request, self.limits.max_characters)
@@ -189,10 +200,10 @@ class Translator:
         """Split a request by source language: the one that is given, or each text's, detected."""
         if request.source_language_code:
             return [Part(request)]
-        requested = request.model, request.model_version
-        sources = self._catalogue.sources(*requested, request.target_language_code)
+        requested, catalogue = (request.model, request.model_version), self.catalogue()
+        sources = catalogue.sources(*requested, request.target_language_code)
         if len(sources) == 1:
-            route = self._catalogue.resolve(*requested, sources[0], request.target_language_code)
+            route = catalogue.resolve(*requested, sources[0], request.target_language_code)
             if route.legs and not route.legs[0].model.manifest.is_prose:
                 whole = replace(request, source_language_code=sources[0])
                 return [Part(whole, tuple(range(len(request.texts))), detected_language_code=sources[0])]
@@ -200,13 +211,14 @@ class Translator:
         find_parts = functools.partial(parts_by_detection, request, sources)
         return await self._steps.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
 
-    def _use(self, part: Part) -> RouteUse:
+    def _use(self, part: Part, grants: Grants) -> RouteUse:
         request = part.request
         if part.is_kept:
             route = Route(self._model_into(request), ())
         else:
             codes = request.source_language_code, request.target_language_code
-            route = self._catalogue.resolve(request.model, request.model_version, *codes)
+            catalogue = self._catalogue if grants is EVERYTHING else self._catalogue.part(grants)
+            route = catalogue.resolve(request.model, request.model_version, *codes)
         return RouteUse(route, len(request.texts))
 
     async def _unchanged(self, part: Part) -> tuple[Translation, ...]:
@@ -217,27 +229,28 @@ class Translator:
         return await self._steps.run(work, sum(map(len, request.texts)), request.deadline_seconds)
 
     async def _translate(self, part: Part) -> TranslationResult:
+        current = current_call()
         try:
-            with self._use(part) as route:
+            with self._use(part, current.grants) as route:
                 model = route.writer
                 if not route.legs:
                     return TranslationResult(model.name, model.version, await self._unchanged(part))
-                call, second_leg = await self._plan(part, route)
+                call, second_leg = await self._plan(part, route, current)
                 if second_leg is None:
                     candidates = await self._translate_leg(call)
                 else:
                     candidates = await self._pivoter.translate(call, second_leg)
                 translations = await self._steps.assemble(call, functools.partial(call.translations, candidates))
-                self._count(call.record, model, part.request.texts, translations)
+                call.record.translated(translations)
+                self._count(model, part.request.texts, translations)
                 return TranslationResult(model.name, model.version, translations)
         except InvalidRequest as error:
             part.name_in_whole(error)
             raise
 
-    async def _plan(self, part: Part, route: Route) -> tuple[TranslationCall, SecondLeg | None]:
+    async def _plan(self, part: Part, route: Route, current: Call) -> tuple[TranslationCall, SecondLeg | None]:
         """Return the planned call of the first leg, and the second leg if there is one."""
         request, limits = part.request, self.limits
-        current = current_call()
         current.uses(route.writer.name, route.writer.version)
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
@@ -248,7 +261,7 @@ class Translator:
         if request.glossary:
             target = route.legs[-1].pair.target_language_code
             codes = canonical(pair.source_language_code), canonical(target)
-            terms.append(self.glossaries.get(request.glossary, *codes).index)
+            terms.append(self._glossaries.get(request.glossary, *codes, current.grants).index)
         second_leg = None
         if len(route.legs) > 1:
             second_leg = SecondLeg(request, route.legs[1], limits)
@@ -301,14 +314,14 @@ class Translator:
                         yield segment, mended
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
-        request = part.request
-        with self._use(part) as route:
+        request, current = part.request, current_call()
+        with self._use(part, current.grants) as route:
             model = route.writer
             if not route.legs:
                 for index, each in enumerate(await self._unchanged(part)):
                     yield StreamEvent(part.place(index), each.text, each, model.name, model.version)
                 return
-            call, second_leg = await self._plan(part, route)
+            call, second_leg = await self._plan(part, route, current)
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
@@ -316,6 +329,7 @@ class Translator:
 
             async def assembled(index: int) -> Translation:
                 translation = await self._steps.assemble(call, lambda: call.translation(index, candidates))
+                call.record.translated((translation,))
                 return translation._replace(detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
@@ -344,15 +358,14 @@ class Translator:
                     elif delta:
                         yield event(index, delta)
             in_order = [translations[index] for index in range(len(request.texts))]
-            self._count(call.record, model, request.texts, in_order)
+            self._count(model, request.texts, in_order)
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
-        requested = (request.model, request.model_version)
-        sources = self._catalogue.sources(*requested, request.target_language_code)
-        return self._catalogue.resolve(*requested, sources[0], request.target_language_code).writer
+        requested, catalogue = (request.model, request.model_version), self.catalogue()
+        sources = catalogue.sources(*requested, request.target_language_code)
+        return catalogue.resolve(*requested, sources[0], request.target_language_code).writer
 
-    def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
-        call.translated(translations)
+    def _count(self, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         metrics = self._metrics.model(model.name)
         flags = metrics.version(model.version).flags
         num_texts = num_codepoints = 0

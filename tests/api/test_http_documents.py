@@ -171,7 +171,9 @@ def raw_upload(server: InProcessServer, data: bytes, key: str = "") -> Reply:
 
 def translation_count(server: InProcessServer, code: str) -> float:
     """Return how many translations of documents of DeepL's API ended with this code."""
-    return server.metric("dragoman_requests_total", code=code, method="http/deepl/document_translation")
+    return server.metric(
+        "dragoman_requests_total", code=code, kind="document", method="http/deepl/document_translation"
+    )
 
 
 def upload(server: InProcessServer, key: str = "", data: bytes = b"station\n") -> dict[str, str]:

@@ -76,7 +76,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_calls_are_counted_by_the_name_of_their_api(server: InProcessServer, name: str) -> None:
-    labels = {"method": METHODS.get(name, f"http/{name}/translate"), "code": "OK"}
+    labels = {"method": METHODS.get(name, f"http/{name}/translate"), "kind": "translate", "code": "OK"}
     before = server.metric("dragoman_requests_total", **labels)
     assert send(server, name, "station").status == 200
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,10 +17,14 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.api.http_faces import send
 from tests.grpc_calls import google_request, refused, request_of, stub_of, ways_of
+from tests.http_caller import call
+from tests.http_post import form_of
+from tests.key_files import ALICE, write_keys
 from tests.log_lines import lines
 from tests.patience import patient
-from tests.servers import Serve, distinct_texts, eventually
+from tests.servers import REPOSITORY, Serve, distinct_texts, eventually
 
 SECRET = "Zwetschgenkuchen"
 TEXT = f"keys {SECRET} window"
@@ -112,6 +118,63 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
     assert server.metric("dragoman_request_duration_seconds_sum", method=TRANSLATE, code="OK") == pytest.approx(
         line["milliseconds"] / 1000, abs=0.0001
     )
+
+
+def shipped_fields() -> dict[str, tuple[str, str]]:
+    """Return for each field in the table of docs/operations.md whether it is a label, and whether it is personal."""
+    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Shipping logs")[1]
+    rows = re.findall(r"^\| (`.+?) \| (.*?) ?\| (.*?) ?\|$", section, re.MULTILINE)
+    return {name: (label, personal) for names, label, personal in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+# Each mark is in one part of a call: its key's name, its id, its text, the name of its document, its API key.
+NAME, ID, FILE = "anna-zwetschge", "anna@example.org", "Zwetschgenliste"
+
+
+@pytest.mark.parametrize("log_text", [False, True])
+def test_the_page_on_shipping_logs_tells_of_every_field_and_whether_it_is_personal(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_text: bool
+) -> None:
+    marks = {NAME: "key", ID: "request_id", SECRET: "source_texts", FILE: "", ALICE: "", "127.0.0.1": ""}
+    known = shipped_fields()
+    with lines(shows_texts=log_text) as log:
+        keys = write_keys(tmp_path, **{NAME: ALICE})
+        server = serve(access_log_ratio=1.0, log_text=log_text, api_keys=keys, http_port=0)
+        log.lines.clear()  # of the start
+        how = {"x_api_key": ALICE, "x_request_id": ID}
+        send(server, "v1", TEXT, **how)
+        body, content_type = form_of(f"{FILE}.txt", TEXT, {"target_language_code": "de"})
+        call(server.http_url, "POST", "/v1/files", body=body, content_type=content_type, **how)
+        body, content_type = form_of(f"{FILE}.docx", TEXT, {"target_language_code": "de"})
+        call(server.http_url, "POST", "/v1/files", body=body, content_type=content_type, **how)
+
+        async def quotes(request: Any) -> None:
+            raise ValueError(f"can't make anything of {request.texts[0]!r}")
+
+        monkeypatch.setattr(server.server.translator, "translate", quotes)
+        send(server, "v1", TEXT, **how)
+        eventually(lambda: len(log.calls()) == 4)
+    found = [json.loads(line) for line in log.lines]
+    fields = {name for line in found for name in line}
+    assert fields <= known.keys()
+    assert known.keys() - fields == ({"trace_id"} if log_text else {"trace_id", "source_texts"})
+    for mark, field in marks.items():
+        places = {name for line in found for name, value in line.items() if mark in str(value)}
+        shown = {"exception"} if log_text and mark == SECRET else set()  # the message of the last call's
+        assert places <= {field} | shown, mark
+        assert bool(places) is bool(field and (log_text or mark != SECRET)), mark
+        assert all(known[name][1] for name in places), f"{mark} is told of as not personal"
+
+
+def test_only_fields_of_few_values_are_labels() -> None:
+    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Shipping logs")[1]
+    labels, metadata = (
+        set(re.findall(r"{{ (\w+) }}", re.search(rf"^ +{name}: (.+)$", section, re.MULTILINE)[1]))  # type: ignore[index]
+        for name in ("labels", "structured_metadata")
+    )
+    known = shipped_fields()
+    assert labels == {name for name, (label, _) in known.items() if label.startswith("yes")}
+    assert metadata == {name for name, (label, _) in known.items() if "metadata" in label}
 
 
 def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Serve) -> None:

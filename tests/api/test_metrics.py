@@ -24,10 +24,10 @@ VERSION = "1"  # of the tiny model
 NAMES_BY_LABELS = {
     "": """inflight_requests ready draining event_loop_tasks event_loop_silence_seconds memory_bytes memory_limit_bytes
         cache_bytes cache_max_bytes bytes_in_flight bytes_in_flight_max key_requests key_refused key_tokens
-        event_loop_lag_seconds""",
-    "method code": "requests request_duration_seconds",
+        key_source_characters key_source_tokens key_output_tokens key_last_used_seconds event_loop_lag_seconds""",
+    "method kind code": "requests request_duration_seconds",
     "protocol": "connections connections_max connections_refused",
-    "reason": "rejected",
+    "method kind reason": "rejected",
     "outcome": "reloads",
     "version onnxruntime_version provider": "build_info",
     "model version precision checkpoint_sha256 kernels": "model_info",

@@ -84,7 +84,7 @@ def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(serve: Serve,
     assert not words & set(re.findall(r"\w+", repr(collector.spans)))
     assert f'trace_id="{TRACE}"' in exemplars
     (exemplar,) = (line for line in exemplars.splitlines() if TRACE in line)
-    assert exemplar.startswith('dragoman_request_duration_seconds_bucket{code="OK",le="')
+    assert exemplar.startswith('dragoman_request_duration_seconds_bucket{code="OK",kind="translate",le="')
     assert TRANSLATE in exemplar
 
 

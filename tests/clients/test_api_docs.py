@@ -1,4 +1,4 @@
-"""The examples of docs/api.md and client/README.md, run as written, except for the port, against the shipped models."""
+"""The examples of the pages on APIs and client/README.md, run but for the port, against the shipped models."""
 
 import re
 import subprocess
@@ -11,7 +11,17 @@ from tests.clients.http_clients import PYTHON
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
-DOCUMENTS = [REPOSITORY / path for path in ("docs/api.md", "client/README.md")]
+DOCUMENTS = [
+    REPOSITORY / path
+    for path in (
+        "docs/api.md",
+        "docs/google.md",
+        "docs/triton.md",
+        "docs/libretranslate.md",
+        "docs/deepl.md",
+        "client/README.md",
+    )
+]
 EXAMPLES = [
     example
     for document in DOCUMENTS

@@ -208,7 +208,7 @@ def test_a_changed_text_aborts_the_call_of_the_old_one(visit: Visit) -> None:
     assert visit.translated(QUESTION) == "Wo ist der Bahnhof?"
     assert visit.window.text("#error") == ""
     if visit.streams:
-        labels = r'\{code="CANCELLED",method="http/v1/translate_stream"\}'
+        labels = r'\{code="CANCELLED",kind="stream",method="http/v1/translate_stream"\}'
         eventually(lambda: sum(samples(visit.server.get("/metrics")[2], f"dragoman_requests_total{labels}")) >= 1)
 
 

@@ -39,7 +39,7 @@ FLAGS = (
 )
 NUM_LONG = 500
 SHORT = Options(max_output_tokens=4)
-TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
+TRANSLATED = r'dragoman_requests_total{code="OK",kind="translate",method="dragoman.v1.TranslationService/Translate"}'
 UNIT = REPOSITORY / "deploy" / "systemd" / "dragoman@.service"
 
 
@@ -224,7 +224,8 @@ def unit_variables(number: int) -> dict[str, str]:
 
 
 def num_answered(server: ServerProcess, method: str) -> float:
-    return sum(samples(server.get("/metrics")[2], rf'dragoman_requests_total{{code="OK",method="{method}"}}'))
+    answered = rf'dragoman_requests_total{{code="OK",kind="translate",method="{method}"}}'
+    return sum(samples(server.get("/metrics")[2], answered))
 
 
 def test_the_servers_of_the_template_unit_have_ports_of_their_own_for_operators(tiny_models: Path) -> None:

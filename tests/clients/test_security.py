@@ -11,6 +11,7 @@ import pytest
 from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
 from service.cli.errors import ExitCode
+from service.domain.grants import Grants
 from tests.certificates import Authority, replace
 from tests.clients.command_line import dragoman_here
 from tests.patience import patient
@@ -51,6 +52,15 @@ def api_key(folder: Path) -> str:
     assert key not in made.stdout.decode()
     replace(folder / "keys.toml", made.stdout)
     return key
+
+
+def test_a_key_for_some_models_and_glossaries_is_written_as_it_is_read(tmp_path: Path) -> None:
+    made = dragoman_here("key", "new", "shop", "--model", "en-de", "--model", "de-en", "--glossary", "brand")
+    assert made.stdout.decode().splitlines()[2:] == ['models = ["en-de", "de-en"]', 'glossaries = ["brand"]']
+    path = tmp_path / "keys.toml"
+    path.write_bytes(made.stdout)
+    [key] = read_keys(path)
+    assert key.grants == Grants("shop", frozenset({"en-de", "de-en"}), frozenset({"brand"}))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +127,7 @@ def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Pa
         ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=patient(60)
     )
     assert run.returncode == 0, run.stderr
-    assert read_keys(tmp_path / "keys.toml").names == {"web-shop", "nightly"}
+    assert read_keys(tmp_path / "keys.toml").names.keys() == {"web-shop", "nightly"}
     tls_files = {"tls_certificate": tmp_path / "server.crt", "tls_key": tmp_path / "server.key"}
     server = serve(**tls_files, tls_client_ca=tmp_path / "ca.crt", api_keys=tmp_path / "keys.toml")
     tls = Tls(tmp_path / "ca.crt", tmp_path / "client.crt", tmp_path / "client.key")

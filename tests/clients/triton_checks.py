@@ -232,7 +232,7 @@ def check_async_infer_and_cancellation() -> None:
 
 
 def check_stream() -> None:
-    counted = {"method": "inference.GRPCInferenceService/ModelStreamInfer"}
+    counted = {"method": "inference.GRPCInferenceService/ModelStreamInfer", "kind": "translate"}
     num_before = metric("dragoman_requests_total", code="OK", **counted)
     answers: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: answers.put((result, error)))

@@ -17,6 +17,15 @@ CHART = REPOSITORY / "deploy" / "helm" / "dragoman"
 IMAGE = {"image": {"repository": "registry.invalid/dragoman"}}
 
 
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key that an object has twice, as other tools for YAML do."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        assert len(set(keys)) == len(keys), f"{keys} has one twice, {node.start_mark}"
+        return super().construct_mapping(node, deep)
+
+
 def program() -> Path:
     """Return Helm's path."""
     return built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
@@ -51,11 +60,19 @@ def chart_documents(
 ) -> list[dict[str, Any]]:
     """Render the chart with these values and an image."""
     text = _rendered(release, chart, json.dumps(merged(IMAGE, values)), arguments)
-    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+    return [document for document in yaml.load_all(text, _Loader) if document]
 
 
-def refusal(values: Mapping[str, Any], *arguments: str) -> str:
+def refusal(values: Mapping[str, Any], *arguments: str, release: str = "dragoman") -> str:
     """Return why Helm does not render the chart with these values; empty if it does."""
-    stdin = json.dumps(merged(IMAGE, values))
-    answer = helm("template", "dragoman", str(CHART), "-f", "-", *arguments, stdin=stdin)
-    return answer.stderr if answer.returncode else ""
+    return _complaint("template", release, str(CHART), *arguments, values=values)
+
+
+def linted(values: Mapping[str, Any], *arguments: str) -> str:
+    """Return what Helm's linter complains of in the chart with these values; empty if it doesn't."""
+    return _complaint("lint", "--strict", str(CHART), *arguments, values=values)
+
+
+def _complaint(*arguments: str, values: Mapping[str, Any]) -> str:
+    answer = helm(*arguments, "-f", "-", stdin=json.dumps(merged(IMAGE, values)))
+    return answer.stdout + answer.stderr if answer.returncode else ""

@@ -11,6 +11,7 @@ from tests.deploy.manifests import PREFIX, Manifests
 Complaints = Iterator[str]
 
 SECRET_KEYS = {"dragoman-tls": {"tls.crt", "tls.key", "ca.crt"}, "dragoman-api-keys": {"keys.toml"}}
+OPERATORS = {"dragoman-glossaries"}  # ConfigMaps that an operator creates
 # The server's needs beyond drain delay and grace: its last answers (2 s), the end of engines and process.
 STOP_MARGIN_SECONDS = 10
 # The time until every node and proxy knows that a pod is stopping. Kubernetes guarantees no bound; a few seconds are
@@ -67,7 +68,7 @@ def mounts(site: Manifests) -> Complaints:
         yield f"volumes are {sorted(volumes)}, and {sorted(mounted)} are mounted"
     config_maps = {document["metadata"]["name"] for document in site.of("ConfigMap")}
     wanted = {volume["configMap"]["name"] for volume in volumes.values() if "configMap" in volume}
-    if not wanted <= config_maps:
+    if not wanted <= config_maps | OPERATORS:
         yield f"volumes want ConfigMaps {sorted(wanted)}; there are {sorted(config_maps)}"
     if "dragoman-config" in wanted:
         yield "the ConfigMap's name has no hash of its content, so a change would not roll the pods"
@@ -79,6 +80,8 @@ def mounts(site: Manifests) -> Complaints:
         secret = volumes.get(mount["name"], {}).get("secret", {}).get("secretName") if mount else None
         if secret is None or path.name not in SECRET_KEYS.get(secret, ()):
             yield f"a setting names {path}; there lies the secret {secret!r}, without that key"
+    if settings.glossaries and str(settings.glossaries) not in {m["mountPath"] for m in site.server["volumeMounts"]}:
+        yield f"a setting names {settings.glossaries}, where nothing is mounted"
 
 
 def settings(site: Manifests) -> Complaints:

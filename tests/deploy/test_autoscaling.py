@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from benchmarks.autoscaling import TARGET, shipped_query
-from tests.deploy.autoscaler import Autoscaler, Minute, Pod, day
+from tests.call_kinds import KINDS
+from tests.deploy.autoscaler import ALL, Autoscaler, Minute, Pod, Seen, day, seen
 from tests.deploy.deployed import Series, promtool
 from tests.deploy.manifests import KUBERNETES
 
@@ -31,18 +32,22 @@ def pod(
     deployment: str = "dragoman",
     namespace: str = "dragoman",
     batches: int = 2,
+    method: str = TRANSLATE,
     **others: float,
 ) -> Series:
     """Return a pod's series: the share of time in which each model is busy, calls and refusals per second, and other
     rejections by reason."""
     labels = f'namespace="{namespace}",pod="{name}",deployment="{deployment}",job="dragoman",instance="{name}:9464"'
+    of = f'{labels},method="{method}",kind="{KINDS[method]}"'
+    probe = f'{labels},method="grpc.health.v1.Health/Check",kind="other"'
     rates = {
-        f'dragoman_requests_total{{{labels},method="{TRANSLATE}",code="OK"}}': calls - refused - sum(others.values()),
-        f'dragoman_requests_total{{{labels},method="{TRANSLATE}",code="RESOURCE_EXHAUSTED"}}': refused
-        + sum(others.values()),
-        f'dragoman_requests_total{{{labels},method="grpc.health.v1.Health/Check",code="OK"}}': 50.0,
-        f'dragoman_rejected_total{{{labels},reason="queue_full"}}': refused,
-        **{f'dragoman_rejected_total{{{labels},reason="{reason}"}}': rate for reason, rate in others.items()},
+        f'dragoman_requests_total{{{of},code="OK"}}': calls - refused - sum(others.values()),
+        f'dragoman_requests_total{{{of},code="RESOURCE_EXHAUSTED"}}': refused + sum(others.values()),
+        f'dragoman_requests_total{{{probe},code="OK"}}': 50.0,
+        f'dragoman_requests_total{{{probe},code="RESOURCE_EXHAUSTED"}}': 50.0,
+        f'dragoman_rejected_total{{{probe},reason="memory_full"}}': 50.0,
+        f'dragoman_rejected_total{{{of},reason="queue_full"}}': refused,
+        **{f'dragoman_rejected_total{{{of},reason="{reason}"}}': rate for reason, rate in others.items()},
         **{
             f'dragoman_engine_busy_seconds_total{{{labels},model="{model}"}}': share * batches
             for model, share in busy.items()
@@ -74,7 +79,25 @@ CASES: dict[str, tuple[Series, float | None]] = {
         [each for each in pod("a", {"en-de": 0.0}, calls=0.0) if "requests" not in each["series"]],
         0.0,
     ),
+    "before the first scrape of a counter of refusals": (
+        [each for each in pod("a", {"en-de": 0.5}) if "rejected" not in each["series"]],
+        0.5,
+    ),
+    "a server of a release without kinds, in an update": (
+        [
+            {**each, "series": each["series"].replace(',kind="translate"', "")}
+            for each in pod("a", {"en-de": 1.0}, refused=50.0)
+            if "Health" not in each["series"]
+        ],
+        2.0,
+    ),
     "no server": ([], None),
+    **{f"half is refused: {method}": (pod("a", {"en-de": 1.0}, refused=50.0, method=method), 2.0) for method in KINDS},
+    # Which tells nothing of the load; it was once ten times as much where a list forgot the method.
+    **{
+        f"1 of 101 is refused: {method}": (pod("a", {"en-de": 0.5}, calls=101.0, refused=1.0, method=method), 0.505)
+        for method in KINDS
+    },
 }
 
 
@@ -108,8 +131,8 @@ def offered() -> list[float]:
 
 
 @functools.cache
-def played() -> tuple[Minute, ...]:
-    return tuple(day(HPA, offered()))
+def played(counted: Seen = ALL) -> tuple[Minute, ...]:
+    return tuple(day(HPA, offered(), seen=counted))
 
 
 def changes(minutes: tuple[Minute, ...]) -> list[tuple[int, int]]:
@@ -145,6 +168,34 @@ def test_a_signal_that_does_not_tell_the_load_is_caught(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Pod, "load", slots_of)
     assert max(minute.refused_share for minute in day(HPA, offered()[400:760])) > 0.1
+
+
+def mixes() -> dict[str, dict[str, float]]:
+    """Return days of one API each, and of all of them, as shares of calls by method."""
+    alone = {method: {method: 1.0} for method in KINDS}
+    return {**alone, "mixed": dict.fromkeys(KINDS, 1 / len(KINDS))}
+
+
+def furthest_apart(*days: tuple[Minute, ...]) -> int:
+    """Return by how many pods replicas differ, at most."""
+    replicas = [[minute.replicas for minute in each] for each in days]
+    apart: list[int] = [max(each) - min(each) for each in zip(*replicas, strict=True)]
+    return max(apart)
+
+
+def test_replicas_are_those_of_the_load_whatever_the_api() -> None:
+    assert furthest_apart(*(played(seen(shipped_query(), mix, KINDS)) for mix in mixes().values())) <= 1
+
+
+def test_an_api_that_the_query_forgets_is_caught() -> None:
+    forgetful = shipped_query().replace(
+        'dragoman_requests_total{kind!="other"}',
+        'dragoman_requests_total{method=~".+/(Translate(Stream|Text)?|Model(Stream)?Infer|translate(_stream)?|infer)"}',
+    )
+    assert forgetful != shipped_query()
+    assert seen(forgetful, {"http/openai/responses": 1.0}, KINDS) == Seen(0.0, 1.0)
+    mix = {"http/openai/responses": 0.999, TRANSLATE: 0.001}
+    assert furthest_apart(*(played(seen(query, mix, KINDS)) for query in (shipped_query(), forgetful))) > 1
 
 
 # --- the autoscaler itself

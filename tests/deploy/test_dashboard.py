@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,25 +15,29 @@ from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from dragoman_client import ClientError
 from tests.deploy.deployed import ONLY_WITH_TLS, all_panels, expressions, known_metrics, metric_names, rules
+from tests.key_files import ALICE, write_keys
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
 PANELS = all_panels()
 # Events of these kinds do not occur in these tests' server.
-EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
+EMPTY_HERE = {"Certificate", "Taken out while running", "Flagged segments"}
 WINDOW = "15s"
 
 
 @pytest.fixture(scope="module")
-def prometheus(share: Serve) -> Iterator[Prometheus]:
+def prometheus(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Yield a Prometheus that has scraped a server, which is under load until the tests end."""
     program = tool("prometheus", "prometheus")
-    server, done = share(cache_mib=1), threading.Event()
+    keys = write_keys(tmp_path_factory.mktemp("keys"), alice=ALICE)
+    server, done = share(cache_mib=1, api_keys=keys), threading.Event()
     load = threading.Thread(target=_load, args=(server, done))
     load.start()
     try:
         with scraping(f"127.0.0.1:{server.server.metrics_port}", program=program) as running:
-            eventually(lambda: _has_data(running, "dragoman:calls_slow:ratio_rate5m"))
+            for window in ("5m", "1h"):  # each group of rules has moments of its own
+                for kind in ("slow", "failed"):
+                    eventually(partial(_has_data, running, f"dragoman:calls_{kind}:ratio_rate{window}"))
             eventually(lambda: _has_data(running, 'rate(dragoman_requests_total{code="INVALID_ARGUMENT"}[5s])'))
             yield running
     finally:
@@ -41,7 +46,7 @@ def prometheus(share: Serve) -> Iterator[Prometheus]:
 
 
 def _load(server: InProcessServer, done: threading.Event) -> None:
-    with server.client() as client:
+    with server.client(api_key=ALICE) as client:
         while not done.wait(0.1):
             for texts in (distinct_texts(4), ["Hello"]):
                 client.translate(texts, "en", "de")

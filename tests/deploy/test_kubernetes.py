@@ -7,18 +7,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from service.observe.metrics import Metrics
+from tests.deploy.kubernetes_api import kubernetes_api
 from tests.deploy.manifest_checks import complaints
 from tests.deploy.manifests import (
     COMPONENTS,
@@ -40,6 +40,7 @@ from tests.gate import Gate
 from tests.patience import patient
 from tests.servers import REPOSITORY, Serve, distinct_texts, dragoman, environment, eventually
 
+GUIDE = REPOSITORY / "docs" / "kubernetes.md"
 # All components can be combined, but for scalers, of which there is one, and places that models come from.
 ALONE = ("hpa", "keda", "models-image-volume", "models-store")
 TOGETHER = tuple(component for component in COMPONENTS if component not in ALONE)
@@ -80,15 +81,6 @@ def test_a_site_fits_itself_and_the_server(name: str, rendered: Rendered) -> Non
 
 
 # --- schemas
-
-
-@pytest.fixture(scope="module", autouse=True)
-def schemas_are_read_once() -> Iterator[None]:
-    """Cache the schemas: the validator would parse megabytes of them for every document."""
-    with pytest.MonkeyPatch.context() as patch:
-        contents = functools.cache(kubernetes_validate.utils.schema_contents)
-        patch.setattr(kubernetes_validate.utils, "schema_contents", contents)
-        yield
 
 
 def distinct_documents(rendered: Rendered) -> list[dict[str, Any]]:
@@ -163,6 +155,7 @@ FAULTS: tuple[tuple[Callable[[Manifests], object], str], ...] = (
     (lambda site: site.pod["volumes"].append({"name": "spare", "emptyDir": {}}), "volumes are .*'spare'"),
     (variable("DRAGOMAN_SERVE_ADMIN_HOST", "0.0.0.0"), "admin listener is on 0.0.0.0"),
     (variable("OMP_NUM_THREADS", "9"), "OMP_NUM_THREADS is none of the server's"),
+    (variable("DRAGOMAN_SERVE_GLOSSARIES", "/terms"), "a setting names /terms, where nothing is mounted"),
     (variable("DRAGOMAN_SERVE_TLS_CLIENT_CA", "/etc/dragoman-tls/clients.crt"), "a setting names /etc/dragoman-tls/cl"),
 )
 
@@ -278,6 +271,34 @@ def test_keda_in_another_namespace_asks_for_its_own(tmp_path: Path) -> None:
     assert complaints(Manifests(kustomize(tmp_path, site))) == []
 
 
+def test_the_documented_command_lets_go_of_replicas(rendered: Rendered, tmp_path: Path) -> None:
+    """A field that was applied, and that is left out, is removed: a live 6 would become 1."""
+    (command,) = re.findall(r'^KUBE_EDITOR="(.*)" kubectl (.*)$', GUIDE.read_text(), re.MULTILINE)
+    (before, after) = (Manifests(rendered(name)).deployment for name in ("cpu", "cpu with hpa"))
+    deployment = copy.deepcopy(before)
+    deployment["spec"]["replicas"] = 6
+    applied = deployment["metadata"].setdefault("annotations", {})
+    applied["kubectl.kubernetes.io/last-applied-configuration"] = json.dumps(before)
+
+    with kubernetes_api(deployment) as api:
+
+        def change(*arguments: str) -> dict[str, Any]:
+            answer = subprocess.run(
+                [str(kubectl()), "--server", api.address, *arguments, "--validate=false"],
+                input=json.dumps(after),
+                capture_output=True,
+                text=True,
+                timeout=patient(60),
+                env=os.environ | {"KUBE_EDITOR": command[0], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+            )
+            assert answer.returncode == 0, answer.stderr
+            return api.patches.pop()
+
+        assert change("apply", "--filename", "-")["spec"]["replicas"] is None
+        applied |= change(*command[1].split())["metadata"]["annotations"]
+        assert "spec" not in change("apply", "--filename", "-")
+
+
 # --- other files
 
 
@@ -294,8 +315,7 @@ def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
 
 def documented_examples(language: str) -> list[str]:
     """Return the examples in a language in docs/kubernetes.md."""
-    text = (REPOSITORY / "docs" / "kubernetes.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
 def commands_run(commands: str, folder: Path, **programs: str) -> str:

@@ -63,6 +63,7 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     yield from files.certificate(config)
     yield from files.other_settings(config)
     yield from files.glossaries(config, found)
+    yield from files.granted_names(config, {bundle.name for bundle in found})
     yield from faults
     yield from bundles.bundles(config, found, loads=loads)
     yield from bundles.pairs(found)

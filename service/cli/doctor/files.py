@@ -1,7 +1,7 @@
 """Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -97,6 +97,22 @@ def glossaries(config: ServerConfig, found: Sequence[FoundBundle]) -> Iterator[F
                 f"{each.name} is from {source} into {target}, which no model translates",
                 "no call can use it: add a model, or see that the codes in the file's name are those of one.",
             )
+
+
+def granted_names(config: ServerConfig, models: Iterable[str]) -> Iterator[Finding]:
+    """Yield each model and glossary that a key may use and that does not exist; `models` are those on disk."""
+    from service.calls.keys import read_keys, unknown_names
+    from service.text.glossary import Glossaries, GlossaryError
+
+    if config.api_keys is None:
+        return
+    try:
+        with _logged():
+            keys, glossaries = read_keys(config.api_keys), Glossaries(config.glossaries).all()
+    except (FileProblem, GlossaryError):
+        return  # which `other_settings` tells
+    for problem in unknown_names(keys, models, {each.name for each in glossaries}):
+        yield warn("api keys", f"{config.api_keys}: {problem}", "correct the name; until then the key may use less.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from google.protobuf import json_format
 
 from service.calls.pipeline import CallPipeline
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.errors import Public, ServiceError, Unavailable
 from service.faces.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.json_messages import message_from_json
@@ -59,7 +59,7 @@ class AdminCalls:
             response = result_to_pb(await self._translator.translate(request))
             return json_format.MessageToDict(response, preserving_proto_field_name=True)
 
-        return await self._served("translate", translated, headers)
+        return await self._served("translate", translated, headers, CallKind.TRANSLATE)
 
     async def models(self) -> Document:
         states = await self._control.states()
@@ -80,9 +80,15 @@ class AdminCalls:
 
         return await self._served("reload", reloaded, headers)
 
-    async def _served(self, name: str, work: Callable[[], Awaitable[T]], headers: Mapping[str, str]) -> T:
+    async def _served(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[T]],
+        headers: Mapping[str, str],
+        kind: CallKind = CallKind.OTHER,
+    ) -> T:
         metadata = tuple(headers.items())
-        call = self._pipeline.begin(f"admin/{name}", metadata, _OPERATORS)
+        call = self._pipeline.begin(f"admin/{name}", metadata, _OPERATORS, kind=kind)
         try:
             self._pipeline.identify(call, metadata, needs_key=False)
         except ServiceError as error:

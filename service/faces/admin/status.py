@@ -8,15 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from service.domain.call import CallKind
 from service.models.loaded_model import LoadedModel
 from service.observe.recent_errors import RecentError
 from service.observe.registry import Sample
-
-# Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
-TRANSLATING = {
-    *("Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer"),
-    *("translate", "translate_stream", "infer"),
-}
 
 _COUNTERS = ("source_tokens", "target_tokens")
 _GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max", "memory_bytes")
@@ -59,7 +54,7 @@ def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
 
 
 def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
-    """Return sums over all models and all translating methods; histograms have cumulative counts per bound.
+    """Return sums over all models and all calls that translate; histograms have cumulative counts per bound.
 
     `calls` counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots.
     """
@@ -69,7 +64,7 @@ def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
     by_model: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for sample in samples:
         name, labels, value = sample.name, sample.labels, sample.value
-        if labels.get("method", "translate").rpartition("/")[2] not in TRANSLATING:
+        if labels.get("kind") == CallKind.OTHER:  # such as health checks: they would obscure how long translating takes
             continue
         if name == "dragoman_requests_total":
             calls[labels["code"]] += value

@@ -6,7 +6,7 @@ Source: https://developers.deepl.com/api-reference/document.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Literal
@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from service.documents import DocumentOptions
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
@@ -29,7 +29,7 @@ from service.jobs.background import BackgroundWork
 from service.jobs.keeper import DocumentKeeper, KeptDocument
 from service.jobs.reading import Upload, check_ending
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
-from service.text.glossary import Glossaries
+from service.text.glossary import Glossary
 
 # An upload is answered when its translation is done, but not later: DeepL's client gives up after 10 s, and asks every
 # 5 s how far a document is that was not done at once. What fails within this time for another reason than the document
@@ -59,15 +59,20 @@ class Documents:
     """The calls of documents. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, documents: DocumentTranslator, kept: DocumentKeeper, background: BackgroundWork, glossaries: Glossaries
+        self,
+        documents: DocumentTranslator,
+        kept: DocumentKeeper,
+        background: BackgroundWork,
+        glossaries: Callable[[], Iterable[Glossary]],
     ) -> None:
+        """Use `glossaries`, which is `Translator.glossaries`."""
         self._documents = documents
         self._kept = kept
         self._background = background
         self._glossaries = glossaries
 
     def routes(self, route: Callable[..., Route]) -> Sequence[Route]:
-        upload = partial(route, max_body_bytes=MAX_UPLOAD_BYTES)
+        upload = partial(route, kind=CallKind.DOCUMENT, max_body_bytes=MAX_UPLOAD_BYTES)
         handle = partial(route, queues=False)
         return (
             upload("POST", "/v2/document", "http/deepl/document", self.upload),
@@ -86,7 +91,7 @@ class Documents:
         glossary = glossary_of(parameters)
         if glossary and not parameters.source_lang:
             raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-        name = found_in(self._glossaries, glossary).name if glossary else ""
+        name = found_in(self._glossaries(), glossary).name if glossary else ""
         wanted = TranslationRequest(
             texts=(),
             source_language_code=parameters.source_lang or "",

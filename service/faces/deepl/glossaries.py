@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from service.domain.call import current_call
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, NotFound, Path, Public, Unimplemented
 from service.faces.deepl.failures import failure
@@ -26,7 +27,7 @@ from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bounded import Name
 from service.faces.http.languages import ListedLanguage, languages_of
 from service.faces.http.routes import Route
-from service.text.glossary import Glossaries, Glossary
+from service.text.glossary import Glossary
 from service.text.languages import canonical, folded
 from service.translation.translator import Translator
 
@@ -105,7 +106,7 @@ class DeepLGlossaries:
         return in_json(pairs_document(languages_of(self._translator.catalogue())))
 
     async def list_single(self, request: HttpRequest) -> HttpAnswer:
-        single = [each for each in all_of(self._translator.glossaries) if len(each.dictionaries) == 1]
+        single = [each for each in all_of(self._translator.glossaries()) if len(each.dictionaries) == 1]
         return in_json({"glossaries": [single_glossary_document(each) for each in single]})
 
     async def get_single(self, request: HttpRequest) -> HttpAnswer:
@@ -117,7 +118,7 @@ class DeepLGlossaries:
         return HttpAnswer(HTTPStatus.OK, _TSV, entries)
 
     async def list_all(self, request: HttpRequest) -> HttpAnswer:
-        return in_json({"glossaries": [glossary_document(each) for each in all_of(self._translator.glossaries)]})
+        return in_json({"glossaries": [glossary_document(each) for each in all_of(self._translator.glossaries())]})
 
     async def get(self, request: HttpRequest) -> HttpAnswer:
         return in_json(glossary_document(self._find(request)))
@@ -128,7 +129,7 @@ class DeepLGlossaries:
         return await self._translator.convert(lambda: in_json(entries_document(found)), len(found.terms))
 
     def _find(self, request: HttpRequest) -> NamedGlossary:
-        return found_in(self._translator.glossaries, request.parts["glossary_id"])
+        return found_in(self._translator.glossaries(), request.parts["glossary_id"])
 
     def _single(self, request: HttpRequest) -> NamedGlossary:
         glossary = self._find(request)
@@ -144,19 +145,20 @@ class DeepLGlossaries:
         return glossary
 
 
-def all_of(glossaries: Glossaries) -> list[NamedGlossary]:
+def all_of(glossaries: Iterable[Glossary]) -> list[NamedGlossary]:
     """Return all glossaries, by name."""
     by_name: dict[str, list[Glossary]] = {}
-    for each in glossaries.all():
+    for each in glossaries:
         by_name.setdefault(each.name, []).append(each)
     return [NamedGlossary(name, tuple(dictionaries)) for name, dictionaries in by_name.items()]
 
 
-def found_in(glossaries: Glossaries, glossary_id: str) -> NamedGlossary:
-    """Return the glossary with this id; raise `NotFound` if there is none."""
+def found_in(glossaries: Iterable[Glossary], glossary_id: str) -> NamedGlossary:
+    """Return the glossary with this id; raise `NotFound` if there is none, `Forbidden` if the key may use only some."""
     for each in all_of(glossaries):
         if each.id == glossary_id.lower():
             return each
+    current_call().grants.check_glossary(glossary_id)
     raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from service.domain.call import TokenUsage, current_call
+from service.domain.call import CallKind, TokenUsage, current_call
 from service.domain.errors import Public, Unimplemented
 from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
@@ -41,7 +41,7 @@ class DeepL:
         route = partial(Route, failure=failure, key_in=KEY.find)
         quick = partial(route, queues=False)
         return (
-            route("POST", "/v2/translate", "http/deepl/translate", self.translate),
+            route("POST", "/v2/translate", "http/deepl/translate", self.translate, kind=CallKind.TRANSLATE),
             quick("GET", "/v2/languages", "http/deepl/languages", self.languages),
             quick("POST", "/v2/languages", "http/deepl/languages", self.languages),
             quick("GET", "/v3/languages", "http/deepl/v3/languages", self.languages_of_resource),
@@ -61,7 +61,7 @@ class DeepL:
         current_call().asks_for(parameters.text)
         self._translator.check_texts(parameters.text)
         glossary = messages.glossary_of(parameters)
-        name = found_in(self._translator.glossaries, glossary).name if glossary else ""
+        name = found_in(self._translator.glossaries(), glossary).name if glossary else ""
         size = sum(map(len, parameters.text)) // _CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(parameters), size)
         deadline = time.monotonic() + self._default_deadline_seconds

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.translation import Priority, TranslationRequest
 from service.faces.dragoman.messages import (
     PRIORITIES,
@@ -53,7 +53,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
         checked_fields(request)
-        current_call().asks_for(request.texts)
+        current_call().asks_for(request.texts, translates=False)
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
@@ -74,6 +74,7 @@ def dragoman_api(translator: Translator, default_deadline_seconds: float) -> Grp
     return GrpcApi(
         SERVICE_NAME,
         lambda server: pb_grpc.add_TranslationServiceServicer_to_server(servicer, server),
+        kinds={"Translate": CallKind.TRANSLATE, "TranslateStream": CallKind.STREAM},
         priority_of={"Translate": _priority},
     )
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.dragoman import http_messages as messages
 from service.faces.dragoman.http_files import Files
@@ -40,10 +40,13 @@ class V1:
     def routes(self) -> Sequence[Route]:
         route = partial(Route, failure=failure)
         quick = partial(route, queues=False)
+        translate = partial(route, kind=CallKind.TRANSLATE, priority=_priority)
+        stream = partial(route, kind=CallKind.STREAM, priority=_priority)
+        upload = partial(route, kind=CallKind.DOCUMENT, max_body_bytes=MAX_UPLOAD_BYTES)
         return (
-            route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
-            route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
-            route("POST", "/v1/files", "http/v1/files", self._files.translate, max_body_bytes=MAX_UPLOAD_BYTES),
+            translate("POST", "/v1/translate", "http/v1/translate", self.translate),
+            stream("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream),
+            upload("POST", "/v1/files", "http/v1/files", self._files.translate),
             route("POST", "/v1/detect", "http/v1/detect", self.detect),
             quick("GET", "/v1/languages", "http/v1/languages", self.languages),
             quick("GET", "/v1/models", "http/v1/models", self.models),
@@ -79,7 +82,7 @@ class V1:
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         texts = messages.texts_of(json_of(request, messages.DetectRequest))
-        current_call().asks_for(texts)
+        current_call().asks_for(texts, translates=False)
         detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
         return in_json(messages.detections_document(detected))
 

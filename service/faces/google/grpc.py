@@ -7,7 +7,7 @@ import grpc
 from google.protobuf.message import Message
 
 from service.faces.google.methods import FINISH_REASONS_KEY, REQUESTS, GoogleMethods
-from service.faces.google.rules import UNSUPPORTED_RULES, refusal
+from service.faces.google.rules import KINDS, UNSUPPORTED_RULES, refusal
 from service.faces.grpc.api import GrpcApi, normal_priority
 from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
@@ -56,7 +56,7 @@ def google_api(translator: Translator, default_deadline_seconds: float) -> GrpcA
             tuple(grpc.method_handlers_generic_handler(service, methods) for service, methods in handlers.items())
         )
 
-    return GrpcApi(SERVICE_NAME, add_to, priority_of={"TranslateText": normal_priority})
+    return GrpcApi(SERVICE_NAME, add_to, KINDS, priority_of={"TranslateText": normal_priority})
 
 
 async def _refuse(method: str, request: bytes, context: Context) -> bytes:

@@ -7,11 +7,12 @@ from functools import partial
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from service.domain.call import CallKind
 from service.domain.errors import InvalidRequest, Path, quoted
 from service.faces.google.failures import failure_of_v3
 from service.faces.google.methods import FINISH_REASONS_KEY, REQUESTS, GoogleMethods
 from service.faces.google.parameters import KEY, own_fields
-from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule, refusal
+from service.faces.google.rules import KINDS, RULES, UNSUPPORTED_RULES, Rule, refusal
 from service.faces.google.v2 import V2
 from service.faces.grpc.json_messages import message_from_json, message_of
 from service.faces.http.answers import JSON, in_json
@@ -78,7 +79,8 @@ def _route(rule: Rule, handle: Handle) -> Route:
         f"http/google.v3/{rule.name}",
         handle,
         failure_of_v3,
-        KEY.find,
+        kind=KINDS.get(rule.name, CallKind.OTHER),
+        key_in=KEY.find,
         queues=rule.method != "GET",
     )
 

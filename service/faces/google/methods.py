@@ -89,7 +89,7 @@ class GoogleMethods:
             )
         if not request.HasField("content"):
             raise InvalidRequest("{path} is missing", Path("content"), advice="give the text")
-        current_call().asks_for([request.content])
+        current_call().asks_for([request.content], translates=False)
         (languages,) = await self._translator.detect([request.content], deadline_seconds, mime_type)
         return messages.detected_to_pb(languages)
 
@@ -100,7 +100,7 @@ class GoogleMethods:
 
     def _list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         names.check_parent(request.parent)
-        found = messages.filtered(self._translator.glossaries.all(), request.filter)
+        found = messages.filtered(self._translator.glossaries(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
@@ -139,12 +139,14 @@ class GoogleMethods:
 
         Raises:
             NotFound: there is no such model.
+            Forbidden: the key may not use it.
             Unavailable: they are still being loaded.
         """
         highest = {model.name: model for model in reversed(self._translator.models())}
         if not name:
             return list(highest.values())
         if name not in highest:
+            current_call().grants.check_model(name)
             raise NotFound(
                 "model {name} is not served here",
                 "model",
@@ -176,9 +178,10 @@ class GoogleMethods:
     def _found(self, field: str, full_name: str) -> list[Glossary]:
         """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
-        held = self._translator.glossaries.all()
+        held = self._translator.glossaries()
         found = [each for each in held if name in (each.name, messages.glossary_id(each))]
         if not found:
+            current_call().grants.check_glossary(name)
             there = listed(map(messages.glossary_id, held))
             raise NotFound(
                 "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {there}"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from service.domain.call import CallKind
 from service.domain.errors import Public, Unimplemented
 
 _TRANSLATION = "google.cloud.translation.v3.TranslationService"
@@ -136,6 +137,8 @@ UNSUPPORTED: Mapping[str, Sequence[Rule]] = {
         Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:wait", "WaitOperation", _OPERATIONS),
     ),
 }
+
+KINDS: Mapping[str, CallKind] = {"TranslateText": CallKind.TRANSLATE}  # all others don't translate
 
 UNSUPPORTED_RULES = tuple(rule for rules in UNSUPPORTED.values() for rule in rules)
 _ADVICE_OF = {rule.name: instead for instead, rules in UNSUPPORTED.items() for rule in rules}

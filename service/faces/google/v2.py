@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.domain.call import current_call
+from service.domain.call import CallKind, current_call
 from service.domain.errors import (
     InvalidRequest,
     Path,
@@ -129,9 +129,10 @@ class V2:
 
     def routes(self) -> Sequence[Route]:
         route = partial(Route, failure=failure_of_v2, key_in=KEY.find)
+        translate = partial(route, kind=CallKind.TRANSLATE)
         return (
-            route("POST", PATH, "http/google.v2/translate", self.translate),
-            route("GET", PATH, "http/google.v2/translate", self.translate),
+            translate("POST", PATH, "http/google.v2/translate", self.translate),
+            translate("GET", PATH, "http/google.v2/translate", self.translate),
             route("POST", f"{PATH}/detect", "http/google.v2/detect", self.detect),
             route("GET", f"{PATH}/detect", "http/google.v2/detect", self.detect),
             route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages, queues=False),
@@ -159,7 +160,7 @@ class V2:
         return in_json(translations_document(result.translations, parameters.model), headers)
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
-        texts = _texts(parameters_in(request, DetectParameters).q)
+        texts = _texts(parameters_in(request, DetectParameters).q, translates=False)
         with in_googles_words(FIELDS, ""):
             detected = await self._translator.detect(texts, self._deadline())
         return in_json(detections_document(detected))
@@ -199,6 +200,6 @@ def _fields(request: HttpRequest) -> Fields:
     return [*fields, *fields_of(request.body)] if is_form(request) else fields
 
 
-def _texts(texts: list[str]) -> tuple[str, ...]:
-    current_call().asks_for(texts)
+def _texts(texts: list[str], *, translates: bool = True) -> tuple[str, ...]:
+    current_call().asks_for(texts, translates=translates)
     return tuple(texts)

@@ -15,7 +15,7 @@ import grpc
 
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import REQUEST_ID_KEY, CallPipeline, Metadata
-from service.domain.call import TIMING_KEY, Call, host_of_address, server_timing
+from service.domain.call import TIMING_KEY, Call, CallKind, host_of_address, server_timing
 from service.domain.errors import ServiceError
 from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
@@ -48,6 +48,8 @@ class CallInterceptor(Interceptor):
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
         self._priority_of = {api.path(method): read for api in apis for method, read in api.priority_of.items()}
+        self._kinds = {api.path(method): kind for api in apis for method, kind in api.kinds.items()}
+        pipeline.knows((path.removeprefix("/"), kind) for path, kind in self._kinds.items())
         self._pipeline = pipeline
         self._intake = intake
         self._open_calls = open_calls
@@ -64,6 +66,7 @@ class CallInterceptor(Interceptor):
                     self._open_calls,
                     handler,
                     details.method,
+                    self._kinds.get(details.method, CallKind.OTHER),
                     needs_key=not details.method.startswith(self._keyless),
                     priority_of=self._priority_of.get(details.method),
                 )
@@ -81,6 +84,7 @@ class _MethodHandler:
         open_calls: OpenCalls,
         handler: Any,
         method: str,
+        kind: CallKind,
         *,
         needs_key: bool,
         priority_of: ReadPriority | None,
@@ -89,6 +93,7 @@ class _MethodHandler:
         self._intake = intake
         self._open_calls = open_calls if open_calls.counts(method) else None
         self._method = method.removeprefix("/")
+        self._kind = kind
         self._needs_key = pipeline.asks_for_keys and needs_key
         self._priority_of = priority_of
         self._is_unary = handler.unary_unary is not None
@@ -172,7 +177,7 @@ class _MethodHandler:
 
     def _begin(self, context: Context, metadata: Metadata) -> Call:
         peer = context.peer()
-        return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc")
+        return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc", kind=self._kind)
 
     async def _served(self, call: Call, message: bytes, context: Context, metadata: Metadata) -> Any:
         """Serve a call, and send its id and timing as trailers; end a failed one with the status of its error."""

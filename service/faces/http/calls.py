@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from service.calls.open_calls import PIECE_BYTES, CallHold, OpenCalls
 from service.calls.pipeline import REQUEST_ID_KEY, CallPipeline, Metadata
-from service.domain.call import TIMING_KEY, Call, server_timing
+from service.domain.call import TIMING_KEY, Call, CallKind, server_timing
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
 from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, send_answer
@@ -53,6 +53,7 @@ class HttpCalls:
 
         Once it `is_draining`, each answer ends its connection, so that the client's next call goes to another server.
         """
+        pipeline.knows((route.name, route.kind) for route in routes.all)
         self._routes = routes
         self._pipeline = pipeline
         self._open_calls = open_calls
@@ -78,7 +79,8 @@ class HttpCalls:
             refused = error
         metadata = tuple(head.headers.items())
         host, port = exchange.peer
-        call = self._pipeline.begin(route.name if route else _NO_ROUTE, metadata, host, f"{host}:{port}")
+        name, kind = (route.name, route.kind) if route else (_NO_ROUTE, CallKind.OTHER)
+        call = self._pipeline.begin(name, metadata, host, f"{host}:{port}", kind=kind)
         always = self._cors.headers(head.headers.get("origin", ""))
         sending = _Sending(exchange, always, call, self._is_draining)
         if route is not None and found is not None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from service.domain.call import Call
+from service.domain.call import Call, CallKind
 from service.domain.errors import ServiceError
 from service.domain.translation import Priority
 from service.faces.http.application import HttpAnswer, HttpRequest
@@ -41,7 +41,8 @@ def _normal(_: HttpRequest) -> Priority:
 class Route:
     """One method of one path.
 
-    `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces.
+    `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces;
+    `kind` says there whether it translates.
     `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
     them in a request, or in its beginning; headers are looked at first. `priority` reads a call's own priority; it is
     only asked where a call of normal priority would be rejected. A call that never `queues`, as no model works for it,
@@ -54,6 +55,7 @@ class Route:
     name: str
     handle: Handle
     failure: Failure
+    kind: CallKind = CallKind.OTHER
     key_in: Callable[[HttpRequest], str] = _no_key
     priority: Callable[[HttpRequest], Priority] = _normal
     needs_key: bool = True

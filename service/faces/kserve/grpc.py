@@ -10,7 +10,7 @@ import grpc
 
 from service.calls.open_calls import ByteBudget
 from service.calls.pipeline import CallPipeline
-from service.domain.call import TIMING_KEY, current_call, server_timing
+from service.domain.call import TIMING_KEY, CallKind, current_call, server_timing
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.calls import deadline_of
@@ -131,5 +131,6 @@ def kserve_api(
     return GrpcApi(
         SERVICE_NAME,
         lambda server: pb_grpc.add_GRPCInferenceServiceServicer_to_server(servicer, server),
+        kinds=dict.fromkeys(("ModelInfer", "ModelStreamInfer"), CallKind.TRANSLATE),
         keyless=("ServerLive", "ServerReady"),
     )

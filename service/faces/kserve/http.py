@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
 
-from service.domain.call import Call
+from service.domain.call import Call, CallKind
 from service.domain.errors import Forbidden, ServiceError
 from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
@@ -48,6 +48,7 @@ class KServe:
         """Return the routes of this API. Those that need no key need none over gRPC either."""
         route = partial(Route, failure=failure)
         quick = partial(route, queues=False)
+        translate = partial(route, kind=CallKind.TRANSLATE, priority=_priority)
         routes = [
             quick("GET", "/v2/health/live", "http/kserve/live", self.live, needs_key=False),
             quick("GET", "/v2/health/ready", "http/kserve/ready", self.ready, needs_key=False),
@@ -60,7 +61,7 @@ class KServe:
                 quick("GET", model, "http/kserve/model_metadata", self.model_metadata),
                 quick("GET", f"{model}/config", "http/kserve/model_config", self.model_config),
                 quick("GET", f"{model}/stats", "http/kserve/model_stats", self.model_stats),
-                route("POST", f"{model}/infer", "http/kserve/infer", self.infer, priority=_priority),
+                translate("POST", f"{model}/infer", "http/kserve/infer", self.infer),
             )
         for repository in ("/v2/repository", "/v2/repository/{repository}"):
             one = f"{repository}/models/{{name}}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import service
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
+from service.domain.errors import Forbidden, InvalidRequest, NotFound, Path, Unavailable, Unimplemented
 from service.domain.translation import TranslationResult
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
@@ -58,7 +58,7 @@ class KServeMethods:
     def model_ready(self, name: str, version: str) -> bool:
         try:
             self._translator.model(name, version)
-        except (NotFound, Unavailable):
+        except (Forbidden, NotFound, Unavailable):
             return False
         return self._phase().is_ready
 
@@ -96,7 +96,8 @@ class KServeMethods:
 
     async def repository_index(self, repository: str, *, only_ready: bool) -> pb.RepositoryIndexResponse:
         _check_repository(repository)
-        states = await self._control.states()
+        grants = current_call().grants
+        states = [each for each in await self._control.states() if grants.allows_model(each.name)]
         listed = [each for each in states if each.state is LoadState.READY or not only_ready]
         entry = pb.RepositoryIndexResponse.ModelIndex
         return pb.RepositoryIndexResponse(
@@ -110,12 +111,14 @@ class KServeMethods:
             raise Unimplemented(
                 "parameter {name} is not supported", name=parameter, advice="models are loaded as they are on disk"
             )
-        self._translator.models()  # raises while the first models are being loaded
+        current_call().grants.check_model(name)
+        self._translator.check_loaded()
         await self._control.load(name)
 
     async def unload(self, repository: str, name: str) -> None:
         _check_repository(repository)
-        self._translator.models()
+        current_call().grants.check_model(name)
+        self._translator.check_loaded()
         await self._control.unload(name)
 
     def _versions(self, name: str) -> list[LoadedModel]:

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from service.documents import ENDINGS, DocumentOptions
-from service.domain.call import Call, current_call
+from service.domain.call import Call, CallKind, current_call
 from service.domain.errors import InvalidRequest, NotFound, ServiceError, Unauthenticated, Unimplemented
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json, status_of_error
@@ -45,7 +45,7 @@ class Files:
         self._scheme = scheme
 
     def routes(self, keyed: Any, free: Any) -> Sequence[Route]:
-        upload = partial(keyed, max_body_bytes=MAX_UPLOAD_BYTES)
+        upload = partial(keyed, kind=CallKind.DOCUMENT, max_body_bytes=MAX_UPLOAD_BYTES)
         return (
             upload("POST", "/translate_file", "http/libretranslate/translate_file", self.translate_file),
             free("GET", f"/download_file/{{{_NAME}}}", "http/libretranslate/download_file", self.download_file),
@@ -112,7 +112,7 @@ class LibreTranslate:
         keyed = partial(route, key_in=messages.KEY.find)
         free = partial(route, needs_key=False, queues=False)
         return (
-            keyed("POST", "/translate", "http/libretranslate/translate", self.translate),
+            keyed("POST", "/translate", "http/libretranslate/translate", self.translate, kind=CallKind.TRANSLATE),
             keyed("POST", "/detect", "http/libretranslate/detect", self.detect),
             *self._files.routes(keyed, free),
             free("POST", "/suggest", "http/libretranslate/suggest", self.suggest),
@@ -133,7 +133,7 @@ class LibreTranslate:
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the language of a text; several texts are taken as one."""
         texts, _ = messages.texts_of(messages.body_of(request, messages.DetectBody).q)
-        current_call().asks_for(texts)
+        current_call().asks_for(texts, translates=False)
         [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
         return in_json(messages.detections_document(detected))
 

@@ -8,7 +8,7 @@ from functools import partial
 from http import HTTPStatus
 
 from service.calls.failures import code_of
-from service.domain.call import Call, current_call
+from service.domain.call import Call, CallKind, current_call
 from service.domain.errors import NotFound, Path, ServiceError, Unimplemented, dotted
 from service.domain.options import RequestedOptions
 from service.domain.translation import TranslationRequest
@@ -35,14 +35,14 @@ class OpenAI:
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
-        route = partial(Route, failure=failure)
-        models = ("/v1/models/{name}", "/v1/models/{owner}/{name}")
+        # One text each, so that those which ask for a stream take about as long as the others.
+        translate = partial(Route, kind=CallKind.TRANSLATE)
+        in_responses = partial(failure, names=_OF_RESPONSES)
+        model = partial(Route, name="http/openai/model", handle=self.model, failure=failure, queues=False)
         return (
-            route("POST", "/v1/chat/completions", "http/openai/chat_completions", self.complete),
-            Route(
-                "POST", "/v1/responses", "http/openai/responses", self.respond, partial(failure, names=_OF_RESPONSES)
-            ),
-            *(route("GET", path, "http/openai/model", self.model, queues=False) for path in models),
+            translate("POST", "/v1/chat/completions", "http/openai/chat_completions", self.complete, failure),
+            translate("POST", "/v1/responses", "http/openai/responses", self.respond, in_responses),
+            *(model("GET", path) for path in ("/v1/models/{name}", "/v1/models/{owner}/{name}")),
         )
 
     async def complete(self, request: HttpRequest) -> HttpAnswer | HttpStream:

@@ -254,7 +254,8 @@ def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
         found = [(0, routed) for codes in _splits(pair) if (routed := _routed(catalogue, name, *codes)) is not None]
     if not found:
         advice = f"GET /v1/models lists pairs, such as {next(names_of(catalogue), 'en-de')}"
-        raise NotFound("model {given} is not served", "model", given, advice=advice, given=given)
+        problem = "model {given} is not served {where}"
+        raise NotFound(problem, "model", given, advice=advice, given=given, where=catalogue.where)
     return min(found, key=lambda each: each[0])[1]
 
 

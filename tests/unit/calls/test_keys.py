@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key, read_keys
+from service.calls.keys import Quotas, key_lines, new_key, read_keys, unknown_names
 from service.config.watched_files import FileProblem
+from service.domain.grants import EVERYTHING
 
 DIGEST = "ab" * 32
 
@@ -17,7 +18,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     expires = datetime(2030, 1, 31, tzinfo=UTC)
     path.write_text(key_lines(alice, "alice", expires, Quotas(60, 1000, 2)) + key_lines(bob, "bob-2", None, Quotas()))
     keys = read_keys(path)
-    assert keys.names == {"alice", "bob-2"}
+    assert keys.names.keys() == {"alice", "bob-2"}
     found = keys.find(alice)
     assert found is not None
     assert (found.name, found.expires, found.quotas) == ("alice", expires, Quotas(60, 1000, 2))
@@ -25,6 +26,36 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert keys.find(alice + "x") is None
     assert keys.find("") is None
     assert alice not in path.read_text()
+
+
+def test_a_name_may_have_two_keys_while_its_caller_changes(tmp_path: Path) -> None:
+    path, old, new = tmp_path / "keys.toml", new_key(), new_key()
+    digests = [hashlib.sha256(key.encode()).hexdigest() for key in (old, new)]
+    path.write_text(f"[keys.alice]\nsha256 = {digests}\ntokens_per_minute = 7\n")
+    keys = read_keys(path)
+    assert keys.names == {"alice": {digest[:8] for digest in digests}}
+    found = [keys.find(key) for key in (old, new)]
+    assert [each and (each.name, each.quotas.tokens_per_minute) for each in found] == [("alice", 7)] * 2
+
+
+def test_models_and_glossaries_may_be_granted_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    granted = {"models": ["en-de", "de-en"], "glossaries": ["brand"]}
+    path.write_text(key_lines("a", "shop", None, Quotas(), granted) + key_lines("b", "all", None, Quotas()))
+    keys = read_keys(path)
+    shop, everything = keys.find("a"), keys.find("b")
+    assert shop is not None
+    assert everything is not None
+    assert [shop.grants.allows_model(name) for name in ("en-de", "de-en", "en-hi", "")] == [True, True, False, False]
+    assert [shop.grants.allows_glossary(name) for name in ("brand", "other")] == [True, False]
+    assert everything.grants is EVERYTHING
+    assert unknown_names(keys, ["en-de", "en-hi"], ["brand"]) == [
+        "key shop may use model 'de-en', which is not here; there are en-de, en-hi"
+    ]
+    assert unknown_names(keys, ["en-de", "de-en"], []) == [
+        "key shop may use glossary 'brand', which is not here; there are none"
+    ]
+    assert unknown_names(keys, ["en-de", "de-en"], ["brand"]) == []
 
 
 def test_keys_are_long_random_and_known_by_their_prefix() -> None:
@@ -51,7 +82,21 @@ def test_a_key_expires_at_its_time(tmp_path: Path) -> None:
         ("\udcff", r"is not TOML: .*utf-8"),
         ("[key.a]", r"has 'key'; it needs a table"),
         ("keys.a = 3", r": a is not a table; write \[keys\.a\]\.$"),
-        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits; 'dragoman key new' creates it\.$"),
+        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits, or a list of such; 'dragoman key new' c"),
+        ("[keys.a]\nsha256 = []", r": a needs sha256, 64 lower-case hex digits, or a list of such"),
+        (f'[keys.a]\nsha256 = ["{DIGEST}", 3]', r": a needs sha256, 64 lower-case hex digits, or a list of such"),
+        (f'[keys.a]\nsha256 = ["{DIGEST}", "{DIGEST}"]', r": a has the same sha256 twice; leave one out\.$"),
+        (
+            f'[keys.a]\nsha256 = "{DIGEST}"\n[keys.a]\n',
+            r"twice .*\. A name's second key goes into its list: sha256 = \[\"OLD\", \"NEW\"\]\.$",
+        ),
+        (
+            f'[keys.a]\nsha256 = "{DIGEST}"\nmodels = "en-de"',
+            r": a has models = 'en-de'; allowed is a list of names, or leave it out to allow all\.$",
+        ),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nmodels = []', r": a has models = \[\]; allowed is a list of names"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossaries = [""]', r": a has glossaries = \[''\]; allowed is a list"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossary = ["b"]', r": a has 'glossary'; allowed are .*models, glossaries"),
         (f'[keys.a]\nsha256 = "{DIGEST.upper()}"', r": a needs sha256"),
         (f'[keys."a b"]\nsha256 = "{DIGEST}"', r": 'a b' is not a valid name; allowed are 1 to 64 letters"),
         (f'[keys.a]\nsha256 = "{DIGEST}"\nquota = 1', r": a has 'quota'; allowed are sha256, expires, requests_per_"),

@@ -85,7 +85,7 @@ def test_a_call_that_raises_is_over_too() -> None:
     assert (list(call.texts), call.num_texts) == ([], 1)
     text = metrics.render()[0].decode()
     assert "dragoman_inflight_requests 0.0" in text
-    assert 'dragoman_requests_total{code="INTERNAL",method="m"} 1.0' in text
+    assert 'dragoman_requests_total{code="INTERNAL",kind="other",method="m"} 1.0' in text
 
 
 def learned(num_late: int, least: LeastTime | None = None) -> LeastTime:

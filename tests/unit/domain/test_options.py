@@ -153,8 +153,8 @@ def test_the_document_lists_them() -> None:
         f"- `{each.name}` ({each.allowed()}; default: {each.default_words}): {each.help}" for each in OPTIONS.values()
     ]
     wrapped = "\n".join(textwrap.fill(line, 120, subsequent_indent="  ") for line in lines)
-    document = (REPOSITORY / "docs/api.md").read_text(encoding="utf-8")
-    assert f"\n\n{wrapped}\n\n" in document, f"docs/api.md should hold:\n\n{wrapped}"
+    document = (REPOSITORY / "docs/requests.md").read_text(encoding="utf-8")
+    assert f"\n\n{wrapped}\n\n" in document, f"docs/requests.md should hold:\n\n{wrapped}"
 
 
 def test_the_wire_carries_the_options_of_a_request() -> None:

@@ -47,7 +47,7 @@ from service.faces.openai.http import OpenAI
 from service.jobs.translation import DocumentTranslator
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
-from service.text.glossary import Glossaries, Glossary
+from service.text.glossary import Glossary
 from service.translation.translator import Translator
 from tests.grpc_calls import infer_request
 from tests.unit.faces.grpc.served_call import Context
@@ -68,18 +68,12 @@ ANSWER = Translation(
 PLACES = {"source_start": 0, "source_end": 1, "target_start": 0, "target_end": 2}
 
 
-class OneGlossary(Glossaries):
-    def all(self) -> tuple[Glossary]:
-        return (TERMS,)
-
-
 class Recorder:
     """A translator that keeps what it was asked, and answers `ANSWER` to each text."""
 
     def __init__(self) -> None:
         manifest = replace(MANIFEST, limits=Limits(99, 99))
         self.served: Any = SimpleNamespace(name="tiny", version="1", manifest=manifest, pairs=LanguagePairs(manifest))
-        self.glossaries = OneGlossary()
         self.requests: list[TranslationRequest] = []
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
@@ -94,6 +88,9 @@ class Recorder:
 
     def catalogue(self) -> Catalogue:
         return Catalogue([self.served], [])
+
+    def glossaries(self) -> tuple[Glossary]:
+        return (TERMS,)
 
     def model(self, name: str, version: str) -> Any:
         return self.served

@@ -40,7 +40,10 @@ class Background:
 
     def count(self, code: str) -> bool:
         """Return whether one call ended with this code."""
-        return f'dragoman_requests_total{{code="{code}",method="work"}} 1.0' in self.metrics.render()[0].decode()
+        return (
+            f'dragoman_requests_total{{code="{code}",kind="other",method="work"}} 1.0'
+            in self.metrics.render()[0].decode()
+        )
 
 
 async def forever() -> None:
@@ -107,7 +110,7 @@ def test_a_failure_is_told_counted_and_logged(error: Exception, code: str, caplo
         background = asyncio.run(scenario())
     assert background.count(code)
     assert f"work {code}" in [record.getMessage() for record in caplog.records if record.name == LOGGER]
-    assert ("request id failed" in caplog.text) == (code == "INTERNAL")
+    assert ("work failed" in caplog.text) == (code == "INTERNAL")
     [failure] = background.failures
     told = {"RESOURCE_EXHAUSTED": "full", "INTERNAL": "internal error; see request id in the server's log; report it."}
     assert str(failure) == told[code]

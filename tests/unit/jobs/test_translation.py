@@ -74,7 +74,7 @@ class Fake:
         self.doubts = [frame["doubts"] for frame in frames]
         return b"written"
 
-    def models(self) -> None:
+    def check_loaded(self) -> None:
         pass
 
     async def source_of(self, request: TranslationRequest) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Language, LanguagePair
-from service.domain.errors import InvalidRequest, NotFound
+from service.domain.errors import Forbidden, InvalidRequest, NotFound
+from service.domain.grants import EVERYTHING, Grants
 from service.engine.engine import Engine
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
@@ -234,3 +235,29 @@ def test_two_hundred_languages_are_found_at_once(model: Any) -> None:
         assert (found.pair.source_language_code, found.distance) == (source, 0)
         assert found.pair == Language(source).to(Language(target))
     assert time.thread_time() - started < 2.0  # of CPU; 0.02 s here; listing 40,000 pairs for each would take minutes
+
+
+def test_a_key_sees_only_the_models_that_it_may_use(model: Any) -> None:
+    every = [model("a", "en>de"), model("b", "fr>en", "en>fr"), model("c", "en>hi")]
+    catalogue = Catalogue(every, ["en"])
+    assert catalogue.part(EVERYTHING) is catalogue
+    assert catalogue.part(Grants("glossaries_only", None, frozenset("x"))) is catalogue
+    shop = Grants("shop", frozenset({"a", "b", "gone"}))
+    part = catalogue.part(shop)
+    assert catalogue.part(Grants("shop", frozenset({"a", "b", "gone"}))) is part
+    assert [each.name for each in part.models] == ["a", "b"]
+    assert part.targets() == {"en": {"de", "fr"}, "fr": {"en", "de"}}, "no way through a model that it may not use"
+    assert part.resolve("", "", "fr", "de").pivot_language_code == "en"
+    with pytest.raises(NotFound, match=r"^no model for key shop translates from 'en' into 'hi'; .*from 'en' it can be"):
+        part.resolve("", "", "en", "hi")
+    with pytest.raises(NotFound, match=r"^no model for key shop translates into 'hi'; "):
+        part.sources("", "", "hi")
+    for name in ("c", "typo"):  # whether it is there or not
+        with pytest.raises(Forbidden, match=rf"^key shop may not use model '{name}'; it may use a, b, gone\.$"):
+            part.resolve(name, "", "en", "hi")
+    with pytest.raises(NotFound, match=r"^model 'gone' is not served here; served are a, b\.$"):
+        part.find("gone", "")
+    alone = catalogue.part(Grants("other", frozenset({"c"})))
+    with pytest.raises(NotFound):
+        alone.resolve("", "", "fr", "hi")
+    assert catalogue.resolve("", "", "fr", "hi").pivot_language_code == "en"

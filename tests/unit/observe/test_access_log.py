@@ -58,6 +58,7 @@ def test_a_line_tells_what_the_record_tells(caplog: pytest.LogCaptureFixture) ->
         "model": "tiny",
         "version": "3",
         "texts": 2,
+        "characters": 10,
         "source_tokens": 7,
         "output_tokens": 9,
         "queue_ms": 100.0,

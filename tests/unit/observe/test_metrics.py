@@ -1,5 +1,6 @@
 """A model's metrics over its versions."""
 
+from service.domain.call import Call
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.observe.metrics import Metrics, ModelInfo
@@ -43,13 +44,13 @@ def test_calls_are_counted_by_version_until_it_is_retired() -> None:
     old, new = engine(1), engine(1)
     metrics.model("m").loaded(old, "1", 1.0)
     metrics.serves([info("1")])
-    metrics.call_finished("translate", "OK", 0.1, model="m", version="1")
+    metrics.call_finished(Call(model="m", model_version="1"))
     metrics.model("m").loaded(new, "2", 1.0)
     metrics.serves([info("2")])
-    metrics.call_finished("translate", "OK", 0.1, model="m", version="2")
+    metrics.call_finished(Call(model="m", model_version="2"))
     assert of_versions(metrics) == {"1": 1, "2": 1}
     metrics.retired("m", "1", old)
-    metrics.call_finished("translate", "CANCELLED", 0.1, model="m", version="1")  # it was aborted
+    metrics.call_finished(Call(code="CANCELLED", model="m", model_version="1"))  # it was aborted
     assert of_versions(metrics) == {"2": 1}
     again = engine(1)
     metrics.model("m").loaded(again, "2", 1.0)  # other files under the same version

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from service.calls.keys import key_lines
 from service.cli.doctor import bundles, files, machine
 from service.cli.doctor.finding import Finding, Status
 from service.cli.main import run as run_command
@@ -19,7 +20,7 @@ from service.config.server_config import ServerConfig
 from service.engine.cpus import available_cpus
 from service.engine.runtime.kernels import CHOICE, PATH
 from tests.certificates import Authority
-from tests.key_files import ALICE, write_keys
+from tests.key_files import ALICE, NO_QUOTAS, write_keys
 from tests.servers import free_port
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -153,6 +154,21 @@ def test_api_keys(tmp_path: Path) -> None:
     assert "chmod o-r" in readable[1].value
     path.write_text("nonsense")
     assert only(files.other_settings(config(api_keys=path))).status is FAIL
+
+
+def test_names_that_a_key_may_use_and_that_nothing_has(tmp_path: Path) -> None:
+    path, glossaries = tmp_path / "keys.toml", tmp_path / "glossaries"
+    glossaries.mkdir()
+    (glossaries / "brand.en-de.tsv").write_text("window\tFenster\n", encoding="utf-8")
+    granted = {"models": ["en-de", "en-dee"], "glossaries": ["brand", "brnd"]}
+    path.write_text(key_lines(ALICE, "shop", None, NO_QUOTAS, granted))
+    found = list(files.granted_names(config(api_keys=path, glossaries=glossaries), {"en-de"}))
+    assert [each.status for each in found] == [WARN, WARN]
+    assert "key shop may use glossary 'brnd', which is not here; there are brand" in found[0].value
+    assert "key shop may use model 'en-dee', which is not here; there are en-de" in found[1].value
+    assert list(files.granted_names(config(), {"en-de"})) == []
+    path.write_text("broken")
+    assert list(files.granted_names(config(api_keys=path), {"en-de"})) == []  # which the other check tells
 
 
 def test_other_settings(tmp_path: Path) -> None:

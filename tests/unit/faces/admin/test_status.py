@@ -1,25 +1,24 @@
 """The page's numbers are sums of those on the metrics page, and count only calls that translate."""
 
+from service.domain.call import Call, CallKind
 from service.faces.admin.status import numbers_of
 from service.observe.metrics import Metrics
 from service.observe.registry import Registry
 from service.observe.table import OF_MODELS, OF_SERVER
 
-TRANSLATE = "dragoman.v1.TranslationService/Translate"
-
 
 def test_calls_are_those_that_translate() -> None:
     metrics = Metrics()
-    for method, code, seconds in (
-        (TRANSLATE, "OK", 0.015),
-        ("google.cloud.translation.v3.TranslationService/TranslateText", "OK", 0.2),
-        ("inference.GRPCInferenceService/ModelInfer", "NOT_FOUND", 0.2),
-        ("admin/translate", "OK", 0.2),
-        ("grpc.health.v1.Health/Check", "OK", 0.0001),
-        ("admin/reload", "OK", 9.0),
+    for method, kind, code, seconds in (
+        ("dragoman.v1.TranslationService/Translate", CallKind.TRANSLATE, "OK", 0.015),
+        ("http/openai/chat_completions", CallKind.TRANSLATE, "OK", 0.2),
+        ("dragoman.v1.TranslationService/TranslateStream", CallKind.STREAM, "NOT_FOUND", 0.2),
+        ("http/deepl/document", CallKind.DOCUMENT, "OK", 0.2),
+        ("grpc.health.v1.Health/Check", CallKind.OTHER, "OK", 0.0001),
+        ("admin/reload", CallKind.OTHER, "OK", 9.0),
     ):
         metrics.call_started()
-        metrics.call_finished(method, code, seconds)
+        metrics.call_finished(Call(method, kind=kind, code=code, began_seconds=1.0, ended_seconds=1.0 + seconds))
     numbers = numbers_of(metrics.samples())
     assert numbers["calls"] == {"OK": 3, "NOT_FOUND": 1}
     histogram = numbers["histograms"]["request_seconds"]

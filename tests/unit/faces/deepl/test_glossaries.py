@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Glossaries:
 
 
 def test_what_is_told_about_a_glossary(folder: Glossaries) -> None:
-    single, several = deepl.all_of(folder)
+    single, several = deepl.all_of(folder.all())
     about = {"source_lang": "en", "target_lang": "pt-br", "entry_count": 2}
     whole = {"glossary_id": single.id, "name": "a", "creation_time": "1970-01-01T00:00:01.000000Z"}
     assert deepl.glossary_document(single) == {**whole, "dictionaries": [about]}
@@ -36,16 +36,16 @@ def test_what_is_told_about_a_glossary(folder: Glossaries) -> None:
 
 
 def test_an_id_follows_from_the_name(folder: Glossaries) -> None:
-    for each in deepl.all_of(folder):
-        assert deepl.found_in(folder, each.id.upper()) == each
+    for each in deepl.all_of(folder.all()):
+        assert deepl.found_in(folder.all(), each.id.upper()) == each
     with pytest.raises(NotFound, match="there is no glossary 'b'"):
-        deepl.found_in(folder, "b")
+        deepl.found_in(folder.all(), "b")
     with pytest.raises(NotFound, match="there is no glossary"):
-        deepl.found_in(Glossaries(), deepl.all_of(folder)[0].id)
+        deepl.found_in((), deepl.all_of(folder.all())[0].id)
 
 
 def test_a_dictionary_is_of_exactly_its_languages(folder: Glossaries) -> None:
-    glossary = deepl.all_of(folder)[0]
+    glossary = deepl.all_of(folder.all())[0]
     assert glossary.dictionary("EN", "pt-br") is glossary.dictionaries[0]
     with pytest.raises(NotFound, match=f"glossary {glossary.id} has no dictionary from 'en' into 'pt'"):
         glossary.dictionary("en", "pt")

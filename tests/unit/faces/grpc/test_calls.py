@@ -69,7 +69,9 @@ def test_a_call_is_refused_with_its_id_and_a_hint_and_counted(method: str) -> No
     assert ("x-request-id", "mine") in trailers
     assert ("grpc-retry-pushback-ms", "500") in trailers
     counted = {
-        (each.name, each.labels.get("code") or each.labels.get("reason")): each.value for each in metrics.samples()
+        (each.name, each.labels.get("code") or each.labels.get("reason")): each.value
+        for each in metrics.samples()
+        if each.labels.get("method", method[1:]) == method[1:]
     }
     assert counted["dragoman_requests_total", "RESOURCE_EXHAUSTED"] == 1
     assert counted["dragoman_rejected_total", "queue_full"] == 1

@@ -53,7 +53,7 @@ class Scene:
         return [response.infer_response.id for response in self.written]
 
     def count(self, code: str) -> float:
-        labels = f'dragoman_requests_total{{code="{code}",method="{METHOD}"}} '
+        labels = f'dragoman_requests_total{{code="{code}",kind="other",method="{METHOD}"}} '
         lines = self.metrics.render()[0].decode().splitlines()
         return next((float(line.removeprefix(labels)) for line in lines if line.startswith(labels)), 0.0)
 
