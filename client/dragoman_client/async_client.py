@@ -125,7 +125,7 @@ class AsyncClient:
             call.cancel()
 
     async def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the possible languages of each text, most likely first; a text without letters is "und".
+        """Detect the possible languages of each text, most likely first; "und" if none is likely.
 
         Raises:
             TypeError, NoServer, ClientError: as for `Client.detect`.

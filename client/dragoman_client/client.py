@@ -129,7 +129,7 @@ class Client:
             call.cancel()  # type: ignore[no-untyped-call]
 
     def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the possible languages of each text, most likely first; a text without letters is "und".
+        """Detect the possible languages of each text, most likely first; "und" if none is likely.
 
         Raises:
             TypeError: `texts` is a string, or contains anything but strings.

@@ -27,7 +27,7 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
     """Detect the language of TEXTS or, without any, of the lines of standard input or of a file.
 
     Each input line gives one output line, in order: the most probable language's code, the confidence (0 to 1), and the
-    line itself, separated by tabs. A line without letters is in "und".
+    line itself, separated by tabs. Where none is probable, as in a line of one word or without letters, it is "und".
     """
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
