@@ -33,7 +33,7 @@ main.add_command(score)
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
-@click.option("--name", callback=usable_name, help="Name of the model; by default the checkpoint's own.")
+@click.option("--name", callback=usable_name, help="Name of the model; by default NAME of --output ROOT/NAME/1.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -130,6 +130,7 @@ def convert(
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
     from export.importers.options import ImportOptions
+    from export.place import model_name
     from export.verify import VerificationError
     from service.bundle.errors import BundleError
 
@@ -138,7 +139,7 @@ def convert(
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            named = name or name_at_hub
+            named = name or model_name(destination) or name_at_hub
             flags = {"force": force, "is_prose": is_prose}
             run(source, destination, kind, named, precision, _say, options, check, changes, **flags)
         except (CheckpointError, BundleError) as error:

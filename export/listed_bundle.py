@@ -13,6 +13,7 @@ from export.engine_decode import decode_golden, decode_texts
 from export.graphs.listing import list_graphs
 from export.graphs.weights_file import WeightsFile
 from export.importers import stored_file
+from export.place import check_name, model_name
 from export.quantization.checks import check_fused
 from export.quantization.interface import declared
 from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
@@ -64,6 +65,8 @@ def write_listed(
     clock = Stages(say)
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
+    manifest = dataclasses.replace(manifest, name=model_name(destination) or manifest.name)
+    check_name(destination, manifest.name)
     _require_listable(manifest)
     find_kernels()  # for the engine
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
