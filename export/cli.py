@@ -27,7 +27,7 @@ main.add_command(train)
 main.add_command(score)
 
 
-@main.command()
+@main.command(short_help="Write the bundle of CHECKPOINT, verified.")
 @click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
@@ -176,7 +176,10 @@ def convert(
 _ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check", "is_prose")
 
 
-@main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])
+@main.command(
+    short_help="Say whether CHECKPOINT can be converted.",
+    params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT],
+)
 def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: str | None, **said: Any) -> None:
     """Describe CHECKPOINT: what it is, whether `convert` would take it and what it becomes, or what is missing.
 
@@ -194,7 +197,7 @@ def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: st
         sys.exit(EXIT_FAILED)
 
 
-@main.command()
+@main.command(short_help="Describe BUNDLE, and check its files.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def inspect(bundle: Path, as_json: bool) -> None:
@@ -214,7 +217,7 @@ def inspect(bundle: Path, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-@main.command()
+@main.command(short_help="Add a shortlist to BUNDLE, which is faster.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")

@@ -54,7 +54,7 @@ def dragoman() -> None:
     """
 
 
-@dragoman.command()
+@dragoman.command(short_help="Print the script that completes commands.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -140,10 +140,12 @@ def failure_of(error: Exception) -> tuple[int, str] | None:
 
 
 def _client_failure(error: Exception) -> tuple[int, str] | None:
-    from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+    from dragoman_client import ClientError, HttpPort, NoServer, NotSecure, TlsAdvice
     from service.cli.options import API_KEY, SERVER
 
     match error:
+        case HttpPort():
+            return ExitCode.NO_SERVER, str(error)
         case NoServer():
             return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
         case NotSecure():

@@ -70,7 +70,7 @@ def read_models(path: Path, max_versions: int, served: Collection[Path] = ()) ->
     try:
         if not path.is_dir():
             raise BundleError(
-                f"{path} is not a directory; write a bundle with 'make export' or give one with --models."
+                f"{path} is not a directory; give one of bundles with --models, such as models/ of Dragoman's checkout."
             )
         if (path / MANIFEST_NAME).exists():
             return [ModelDirectory(path, (_read_bundle(path, ""),))]
@@ -81,7 +81,7 @@ def read_models(path: Path, max_versions: int, served: Collection[Path] = ()) ->
     if not any(model.bundles or model.faults for model in models):
         raise BundleError(
             f"{path} holds neither {MANIFEST_NAME} nor <model>/<version>/{MANIFEST_NAME}; "
-            "write a bundle with 'make export' or give one with --models."
+            "give a bundle, or a directory of models, with --models."
         )
     return _without_shared_names(models, served)
 

@@ -114,7 +114,7 @@ def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Pat
 
 def test_what_can_not_be_served_is_one_line_and_78(tmp_path: Path, tiny_models: Path) -> None:
     for arguments, words in (
-        (("--models", str(tmp_path / "none")), "make export"),
+        (("--models", str(tmp_path / "none")), "give one of bundles with --models"),
         (("--models", str(tmp_path)), "manifest.json"),
         (("--models", str(tiny_models), "--device", "cuda"), "'cuda'"),
     ):

@@ -74,6 +74,7 @@ def dragoman_api(translator: Translator, default_deadline_seconds: float) -> Grp
     return GrpcApi(
         SERVICE_NAME,
         lambda server: pb_grpc.add_TranslationServiceServicer_to_server(servicer, server),
+        listing=("ListModels",),
         priority_of={"Translate": _priority},
     )
 

@@ -47,6 +47,7 @@ class CallInterceptor(Interceptor):
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
+        self._listing = frozenset(api.path(method) for api in apis for method in api.listing)
         self._priority_of = {api.path(method): read for api in apis for method, read in api.priority_of.items()}
         self._pipeline = pipeline
         self._intake = intake
@@ -65,6 +66,7 @@ class CallInterceptor(Interceptor):
                     handler,
                     details.method,
                     needs_key=not details.method.startswith(self._keyless),
+                    takes_tokens=details.method not in self._listing,
                     priority_of=self._priority_of.get(details.method),
                 )
                 handler = self._handlers[details.method] = calls.handler()
@@ -83,6 +85,7 @@ class _MethodHandler:
         method: str,
         *,
         needs_key: bool,
+        takes_tokens: bool,
         priority_of: ReadPriority | None,
     ) -> None:
         self._pipeline = pipeline
@@ -90,6 +93,7 @@ class _MethodHandler:
         self._open_calls = open_calls if open_calls.counts(method) else None
         self._method = method.removeprefix("/")
         self._needs_key = pipeline.asks_for_keys and needs_key
+        self._takes_tokens = takes_tokens
         self._priority_of = priority_of
         self._is_unary = handler.unary_unary is not None
         self._is_streamed = bool(handler.request_streaming)
@@ -183,7 +187,9 @@ class _MethodHandler:
             return behaviour(message if deserialize is None else parse(deserialize, message), context)
 
         try:
-            response = await self._pipeline.serve(call, work, metadata, context.time_remaining)
+            response = await self._pipeline.serve(
+                call, work, metadata, context.time_remaining, takes_tokens=self._takes_tokens
+            )
         except ServiceError as error:
             failure = _without_frames(error)
         else:

@@ -132,4 +132,5 @@ def kserve_api(
         SERVICE_NAME,
         lambda server: pb_grpc.add_GRPCInferenceServiceServicer_to_server(servicer, server),
         keyless=("ServerLive", "ServerReady"),
+        listing=("ServerMetadata", "ModelReady", "ModelMetadata", "RepositoryIndex"),
     )
