@@ -117,7 +117,7 @@ def convert(
     CHECKPOINT is a folder, for some kinds a file, or a model's name at the Hugging Face hub, such as
     Helsinki-NLP/opus-mt-en-de, OWNER/NAME@REVISION or its address. It is downloaded then, to the hub's cache.
 
-    With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the bundle F/1 of --output, a repository
+    With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the model F in F/1 of --output, a repository
     that `dragoman serve` takes; what can't be converted is named, and the others are written.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used; with --all, of
