@@ -70,7 +70,8 @@ def read_models(path: Path, max_versions: int, served: Collection[Path] = ()) ->
     try:
         if not path.is_dir():
             raise BundleError(
-                f"{path} is not a directory; give one of bundles with --models. 'python -m export convert' writes bundles."
+                f"{path} is not a directory; give one of bundles with --models. "
+                "'python -m export convert' writes bundles."
             )
         if (path / MANIFEST_NAME).exists():
             return [ModelDirectory(path, (_read_bundle(path, ""),))]
