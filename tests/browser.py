@@ -55,6 +55,20 @@ class Browser:
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0]).textContent", selector))
 
+    def texts(self, selector: str, property_name: str = "textContent") -> list[str]:
+        """Return the texts of all elements that `selector` finds."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((each) => each[arguments[1]])"
+        return list(self.run(script, selector, property_name))
+
+    def shown(self, selector: str) -> bool:
+        """Return whether an element is displayed, even where the page runs no scripts."""
+        for domain in ("DOM", "CSS"):
+            self.command(f"{domain}.enable")
+        root = self.command("DOM.getDocument")["root"]["nodeId"]
+        node = self.command("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        style = self.command("CSS.getComputedStyleForNode", nodeId=node)["computedStyle"]
+        return {"name": "display", "value": "none"} not in style
+
     def command(self, name: str, **parameters: Any) -> Any:
         """Send a command of Chromium's DevTools."""
         return self._post("/goog/cdp/execute", {"cmd": name, "params": parameters})

@@ -1,9 +1,9 @@
 """The one table of decoding options: the fields of `DecodingOptions` that have an `Option`.
 
 Everything that accepts, checks, maps or documents a decoding option reads `OPTIONS`: range checks, the command line,
-protobuf, KServe's parameters, the exporter's import of generation settings and the table in `docs/requests.md`. To add one,
-add a field here, fields of the same name and type to `dragoman.v1.DecodingOptions` and to the client's `Options`, and
-the code that uses it; tests compare the other two with this table.
+protobuf, KServe's parameters, the exporter's import of generation settings and the table in `docs/requests.md`. To add
+one, add a field here, fields of the same name and type to `dragoman.v1.DecodingOptions` and to the client's `Options`,
+and the code that uses it; tests compare the other two with this table.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
 from service.faces.libretranslate.http import Files, LibreTranslate
 from service.faces.openai.http import OpenAI
-from service.faces.page.document import TranslationPage
+from service.faces.page.translation import CallersPage, Limits
 from service.jobs.background import BackgroundWork
 from service.jobs.keeper import DocumentKeeper
 from service.jobs.reading import DocumentReaders
@@ -65,7 +65,7 @@ def routes_of(
         Google(translator, deadline_seconds),
         KServe(kserve, deadline_seconds),
         OpenAI(translator, deadline_seconds),
-        TranslationPage(),
+        CallersPage(Limits(config.max_characters, config.max_request_bytes)),
     )
     return Routes((route for face in faces for route in face.routes()), prefix)
 

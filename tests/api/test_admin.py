@@ -38,6 +38,10 @@ def status(server: InProcessServer) -> Any:
     return ask(server, "GET", "/status.json")[1]
 
 
+def test_the_page_is_in_the_language_that_is_asked_for(server: InProcessServer) -> None:
+    assert b'<html lang="de"' in ask(server, "GET", "/?lang=de")[1]
+
+
 @pytest.mark.parametrize("path", ["/", "/status"])
 def test_a_page_comes_with_its_policy(server: InProcessServer, path: str) -> None:
     code, page = ask(server, "GET", path)

@@ -23,13 +23,15 @@ from service.faces.http import answers
 from service.faces.http.application import HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host, has_own_origin
-from service.faces.page.document import HEADERS, Calls, Page, built, read, translation_page
+from service.faces.page.document import HEADERS, Page, built, read
+from service.faces.page.translation import Calls, Limits, TranslationPage
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import HUNG_SECONDS, LAST_SECONDS, Phase
 
 _HEADERS = {"Cache-Control": "no-store", **HEADERS}
+_MAX_BODY_BYTES = 2 * PIECE_BYTES  # are parsed as JSON in a few milliseconds, which block everything else
 _CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
 _PATHS = {
@@ -60,7 +62,9 @@ class AdminServer:
         self._metrics = metrics
         self._errors = errors
         self._loop = asyncio.get_running_loop()
-        self._pages = {"/": operators_page().answer(_HEADERS), "/status": status_page().answer(_HEADERS)}
+        self._max_body_bytes = min(config.max_request_bytes, _MAX_BODY_BYTES)
+        self._page = operators_page(Limits(config.max_characters, self._max_body_bytes))
+        self._status_page = status_page().answer(_HEADERS)
         self._started_seconds = time.monotonic()
 
     def listener(self) -> HttpListener:
@@ -70,8 +74,7 @@ class AdminServer:
             PortError: the port can't be listened on.
         """
         config = self._config
-        # Can be parsed as JSON in a few milliseconds, which block everything else.
-        app = application(self.answer, min(config.max_request_bytes, 2 * PIECE_BYTES))
+        app = application(self.answer, self._max_body_bytes)
         return HttpListener(config.admin_host, config.admin_port, "the status page", "--admin-port", app)
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -79,8 +82,10 @@ class AdminServer:
             return failure("PERMISSION_DENIED", reason)
         headers = request.headers
         match request.method, request.path:
-            case "GET", "/" | "/status":
-                return self._pages[request.path]
+            case "GET", "/":
+                return self._page.answer(request.query, headers)
+            case "GET", "/status":
+                return self._status_page
             case "GET", "/status.json":
                 return await asyncio.to_thread(lambda: in_json(self._status()))  # it takes the models' locks
             case "GET", "/api/models":
@@ -163,9 +168,9 @@ def in_json(
     return answers.in_json(document, {**_HEADERS, **headers}, status)
 
 
-def operators_page() -> Page:
+def operators_page(limits: Limits) -> TranslationPage:
     """Build the page that translates, by the operators' calls."""
-    return translation_page(Calls.OPERATORS, _navigation("Translate"))
+    return TranslationPage(Calls.OPERATORS, _navigation("Translate"), limits, _HEADERS)
 
 
 def status_page() -> Page:

@@ -25,7 +25,8 @@ _HISTOGRAMS = {
 
 
 def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
-    """Return the served models; each of the `any_to_any` languages is translated into each other one."""
+    """Return the served models; each of the `any_to_any` languages is translated into each other one. `samples` are
+    texts by language: those that the model was tested with."""
     described = []
     for model in models:
         manifest, engine = model.manifest, model.engine.snapshot()
@@ -37,6 +38,7 @@ def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
                 "precision": manifest.precision,
                 "licence": manifest.licence or "unknown",
                 "pairs": pairs,
+                "samples": {each.source_language_code: each.text for each in reversed(manifest.golden)},
                 "any_to_any": [language.code for language in manifest.any_to_any],
                 "max_source_tokens": manifest.limits.max_source_tokens,
                 "max_output_tokens": manifest.limits.max_output_tokens,

@@ -1,4 +1,4 @@
-"""The reference page of our own API: the OpenAPI document as HTML, without scripts and without other addresses."""
+"""The reference page of our own API: the OpenAPI document as HTML, without other addresses."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,6 +24,9 @@ _HEAD = """<!DOCTYPE html>
 <!-- styles --></head>
 <body><main><h1><!-- title --></h1>
 """
+_SCRIPT = """
+document.querySelector("#address").textContent = new URL("..", location.href).href.replace(/\\/$/, "");
+"""  # what the page was loaded from, which no server behind a proxy knows
 _EXAMPLE = {"text": "Where is the train station?", "target_language_code": "de"}
 _REF = "#/components/schemas/"
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
@@ -32,8 +35,8 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 def reference_page(document: Mapping[str, Any]) -> HttpAnswer:
     """Return the page for an OpenAPI document."""
     title = f"{document['info']['title']} {document['info']['version']}: HTTP API"
-    html = _HEAD + "".join(_body(document)) + "</main></body></html>\n"
-    return built(html, [read("theme.css"), _STYLE], [], {"title": escape(title)}).answer(_HEADERS)
+    html = _HEAD + "".join(_body(document)) + "</main><!-- scripts --></body></html>\n"
+    return built(html, [read("theme.css"), _STYLE], [_SCRIPT], {"title": escape(title)}).answer(_HEADERS)
 
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
@@ -41,9 +44,9 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
     errors: dict[str, str] = {}
     yield "<p><a href='../'>Translate in the browser</a></p>"
     yield "<p>The same as <a href='openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
-    command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json' \\\n"
-    command += f"    -d '{json.dumps(_EXAMPLE)}'"
-    yield f"<pre tabindex='0' role='region' aria-label='Example'>{escape(command)}</pre>"
+    command = f"/v1/translate -H 'Content-Type: application/json' \\\n    -d '{json.dumps(_EXAMPLE)}'"
+    yield "<pre tabindex='0' role='region' aria-label='Example'>curl <span id='address'>http://127.0.0.1:8080</span>"
+    yield f"{escape(command)}</pre>"
     yield "<p>Where the server asks for a key, add <code>-H 'Authorization: Bearer KEY'</code>.</p>"
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

@@ -110,7 +110,7 @@ async def _read(exchange: Exchange, max_body_bytes: int) -> HttpRequest:
     if "content-length" not in head.headers and head.method == "POST":
         raise HeadRefused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing", advice="give the length of the body")
     body = await read_body(exchange, max_body_bytes)
-    return HttpRequest(method_of(head), head.path, head.headers, body)
+    return HttpRequest(method_of(head), head.path, head.headers, body, head.query)
 
 
 def method_of(head: Head) -> str:

@@ -1,8 +1,8 @@
 "use strict";
 
-const displayNames = new Intl.DisplayNames(["en"], { type: "language" });
+const displayNames = new Intl.DisplayNames([LANGUAGE], { type: "language" });
 
-/** Returns a language's name in English, or the code where the browser knows none. */
+/** Returns a language's name for the reader, or the code where the browser knows none. */
 function languageName(code) {
   try {
     return displayNames.of(code.replaceAll("_", "-"));
@@ -10,6 +10,9 @@ function languageName(code) {
     return code;
   }
 }
+
+/** Returns the names of two languages, of which the source may be empty. */
+const pairName = (source, target) => [source, target].filter(Boolean).map(languageName).join(" → ");
 
 /** Which languages are translated into which others. */
 class Languages {
@@ -37,6 +40,6 @@ class Languages {
   }
 
   static #byName(codes) {
-    return [...codes].sort((a, b) => languageName(a).localeCompare(languageName(b)));
+    return [...codes].sort((a, b) => languageName(a).localeCompare(languageName(b), LANGUAGE));
   }
 }

@@ -1,11 +1,22 @@
 "use strict";
 
-/** What the server, or the way to it, did not do; `status` is HTTP's, 0 without an answer. */
+/** A call that failed: `error` is the server's, for programmers, `status` HTTP's, 0 without an answer. `failures.js`
+ * has the words for readers, which `name` may choose. */
 class Refusal extends Error {
-  constructor(message, status, code = "") {
+  constructor(status, error, { name = "", retrySeconds = 0 } = {}) {
+    const { code = "", reason = "", field = "", advice = "", message = "" } = error;
     super(message);
-    this.status = status;
-    this.code = code;
+    Object.assign(this, { status, code, reason, field, advice, name, retrySeconds });
+  }
+}
+
+/** Returns the `Refusal` for the body of an answer. */
+function refusalOf(status, body, retryAfter) {
+  const retrySeconds = Number(retryAfter) || 0;
+  try {
+    return new Refusal(status, JSON.parse(body).error, { retrySeconds });
+  } catch {
+    return new Refusal(status, { message: `HTTP ${status}` }, { retrySeconds }); // of a proxy, which has its own page
   }
 }
 
@@ -34,10 +45,12 @@ class Server {
   key = "";
   licences = new Map();
 
+  headers(id) {
+    return { ...(this.key && { Authorization: `Bearer ${this.key}` }), ...(id && { "X-Request-Id": id }) };
+  }
+
   async ask(path, { id, body, signal } = {}) {
-    const headers = {};
-    if (this.key) headers.Authorization = `Bearer ${this.key}`;
-    if (id) headers["X-Request-Id"] = id;
+    const headers = this.headers(id);
     if (body) headers["Content-Type"] = "application/json";
     const options = { method: body ? "POST" : "GET", body: body && JSON.stringify(body), headers, signal, cache: "no-store" };
     let response;
@@ -45,25 +58,18 @@ class Server {
       response = await fetch(path, options);
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Refusal("The server does not answer. Is it running, and can this machine reach it?", 0);
+      throw new Refusal(0, {}, { name: "no_answer" });
     }
-    if (!response.ok) throw await Server.#refusal(response);
+    if (!response.ok) throw refusalOf(response.status, await response.text(), response.headers.get("Retry-After"));
     return response;
-  }
-
-  static async #refusal(response) {
-    const text = await response.text();
-    try {
-      const { error } = JSON.parse(text);
-      return new Refusal(error.message, response.status, error.code);
-    } catch {
-      return new Refusal(text.trim() || response.statusText, response.status);
-    }
   }
 }
 
-/** The port of callers: translations come as they grow. */
+/** The port of callers: translations come as they grow, and files are translated. */
 class CallersServer extends Server {
+  path = "v1/translate";
+  streams = true;
+
   async languages() {
     const found = new Languages();
     const document = await (await this.ask("v1/languages")).json();
@@ -79,7 +85,7 @@ class CallersServer extends Server {
     let translation = null;
     try {
       for await (const { name, data } of serverSentEvents(response.body)) {
-        if (name === "error") throw new Refusal(data.error.message, response.status, data.error.code);
+        if (name === "error") throw new Refusal(response.status, data.error);
         if (name === "done") return { translation, model: data.model, version: data.model_version };
         if (data.delta) grows(data.delta);
         translation = data.translation ?? translation;
@@ -87,18 +93,57 @@ class CallersServer extends Server {
     } catch (error) {
       if (signal.aborted || error instanceof Refusal) throw error;
     }
-    throw new Refusal("The connection to the server was lost before the translation was complete.", 0);
+    throw new Refusal(0, {}, { name: "connection_lost" });
   }
 
   async hypotheses(request, number, { id, signal }) {
     const body = { ...request, options: { num_hypotheses: number } };
-    const document = await (await this.ask("v1/translate", { id, body, signal })).json();
+    const document = await (await this.ask(this.path, { id, body, signal })).json();
     return document.translations[0].hypotheses ?? [document.translations[0]];
   }
+
+  /** Translates a file, as `{ name, blob, notes, report }`; `progress` is called with the share of it that was sent. */
+  translateFile(file, fields, { id, signal, progress }) {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) if (value) form.append(name, value);
+    form.append("file", file);
+    const call = new XMLHttpRequest(); // fetch does not tell how much is sent
+    return new Promise((resolve, reject) => {
+      call.upload.onprogress = ({ loaded, total }) => progress(loaded / total);
+      call.onerror = () => reject(new Refusal(0, {}, { name: "no_answer" }));
+      call.onabort = () => reject(signal.reason);
+      call.onload = async () => {
+        if (call.status !== 200) {
+          reject(refusalOf(call.status, await call.response.text(), call.getResponseHeader("Retry-After")));
+          return;
+        }
+        resolve({
+          name: nameIn(call.getResponseHeader("Content-Disposition") ?? "") ?? file.name,
+          blob: call.response,
+          notes: call.getResponseHeader("X-Document-Notes") ?? "",
+          report: JSON.parse(call.getResponseHeader("X-Document-Report") ?? "{}"),
+        });
+      };
+      signal.addEventListener("abort", () => call.abort());
+      call.open("POST", "v1/files");
+      call.responseType = "blob";
+      for (const [name, value] of Object.entries(this.headers(id))) call.setRequestHeader(name, value);
+      call.send(form);
+    });
+  }
+}
+
+/** Returns the name of the file in a Content-Disposition header (RFC 6266). */
+function nameIn(disposition) {
+  const extended = /filename\*=UTF-8''([^;]+)/.exec(disposition)?.[1];
+  return extended ? decodeURIComponent(extended) : /filename="([^"]*)"/.exec(disposition)?.[1];
 }
 
 /** The operators' port: whole translations, in protobuf's JSON, which leaves out what is zero or empty. */
 class OperatorsServer extends Server {
+  path = "api/translate";
+  streams = false;
+
   async languages() {
     const found = new Languages();
     const document = await (await this.ask("status.json")).json();
@@ -111,7 +156,7 @@ class OperatorsServer extends Server {
   }
 
   async translate(request, { id, signal }) {
-    const document = await (await this.ask("api/translate", { id, body: request, signal })).json();
+    const document = await (await this.ask(this.path, { id, body: request, signal })).json();
     const { text = "", finish_reason: reason = "", ...rest } = document.translations[0];
     const flags = (rest.segments ?? []).flatMap((each) => each.flags ?? []).map((flag) => flag.replace("FLAG_", "").toLowerCase());
     const translation = { ...rest, flags, text, finish_reason: reason.replace("FINISH_REASON_", "").toLowerCase() };
@@ -128,5 +173,5 @@ class OperatorsServer extends Server {
 /** Returns the calls of the port that this page came from. */
 function ownServer() {
   const kinds = { v1: CallersServer, operators: OperatorsServer };
-  return new kinds[document.querySelector("meta[name=calls]").content]();
+  return new kinds[SETTINGS.calls]();
 }

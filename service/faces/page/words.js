@@ -14,6 +14,7 @@ function positionsOf(text) {
 
 /** The words of a text and of its translation that correspond: marking one marks its counterparts. */
 class AlignedWords {
+  current = -1; // the number of the word of the translation that the arrow keys are at
   #sides;
   #marked = [];
 
@@ -39,6 +40,7 @@ class AlignedWords {
   /** Shows the source as it is typed, without words. */
   showSource(text) {
     this.unmark();
+    this.current = -1;
     for (const side of Object.values(this.#sides)) side.words = [];
     this.#sides.source.place.textContent = `${text}\u200b`; // a last, empty line has a height, too
   }

@@ -262,12 +262,14 @@
   // ---- Languages ----
 
   const ways = new Map(); // source -> targets
+  const samples = new Map(); // source -> a text of a model that translates it
 
   function learnLanguages(models) {
     ways.clear();
     const add = (source, target) => ways.set(source, (ways.get(source) ?? new Set()).add(target));
     for (const model of models) {
       for (const [source, target] of model.pairs) add(source, target);
+      for (const [source, text] of Object.entries(model.samples)) samples.set(source, text);
       for (const source of model.any_to_any) for (const target of model.any_to_any) if (source !== target) add(source, target);
     }
     choose("from", [["", "the language it is in"], ...named(ways.keys())], [...ways.keys()][0]);
@@ -288,6 +290,13 @@
     const source = $("from").value;
     const targets = source ? ways.get(source) ?? [] : new Set([...ways.values()].flatMap((each) => [...each]));
     choose("into", named(targets));
+    showSample(source || [...ways.keys()][0]);
+  }
+
+  /** Puts a text of the source language into the box, in place of nothing or of another sample. */
+  function showSample(source) {
+    const isTyped = $("text").value && ![...samples.values()].includes($("text").value);
+    if (!isTyped) $("text").value = samples.get(source) ?? "";
   }
 
   // ---- Requests to the server ----

@@ -82,7 +82,7 @@ def test_every_option_of_the_tables_is_there_with_its_bounds() -> None:
     assert set(REQUEST_OPTIONS) <= set(request)
 
 
-def test_the_page_shows_every_field_and_allows_no_scripts() -> None:
+def test_the_page_shows_every_field_and_has_one_script() -> None:
     document = openapi_document()
     page = reference_page(document)
     text = page.body.decode()
@@ -92,5 +92,5 @@ def test_the_page_shows_every_field_and_allows_no_scripts() -> None:
     for status, answer in document["paths"]["/v1/translate"]["post"]["responses"].items():
         assert status == "200" or f"<td>{status}</td><td>{escape(answer['description'])}</td>" in text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
-    assert "<script" not in text
+    assert text.count("<script") == 1  # which shows the server's address
     assert text.endswith("</html>\n")
