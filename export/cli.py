@@ -27,13 +27,13 @@ main.add_command(train)
 main.add_command(score)
 
 
-@main.command()
+@main.command(short_help="Write the bundle of CHECKPOINT, verified.")
 @click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
-@click.option("--name", callback=usable_name, help="Name of the model; by default the checkpoint's own.")
+@click.option("--name", callback=usable_name, help="Name of the model; by default NAME of --output ROOT/NAME/1.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -118,7 +118,7 @@ def convert(
     CHECKPOINT is a folder, for some kinds a file, or a model's name at the Hugging Face hub, such as
     Helsinki-NLP/opus-mt-en-de, OWNER/NAME@REVISION or its address. It is downloaded then, to the hub's cache.
 
-    With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the bundle F/1 of --output, a repository
+    With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the model F in F/1 of --output, a repository
     that `dragoman serve` takes; what can't be converted is named, and the others are written.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used; with --all, of
@@ -131,6 +131,7 @@ def convert(
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
     from export.importers.options import ImportOptions
+    from export.place import model_name
     from export.verify import VerificationError
     from service.bundle.errors import BundleError
 
@@ -139,7 +140,7 @@ def convert(
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            named = name or name_at_hub
+            named = name or model_name(destination) or name_at_hub
             flags = {"force": force, "is_prose": is_prose}
             run(source, destination, kind, named, precision, _say, options, check, changes, **flags)
         except (CheckpointError, BundleError) as error:
@@ -176,7 +177,10 @@ def convert(
 _ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check", "is_prose")
 
 
-@main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])
+@main.command(
+    short_help="Say whether CHECKPOINT can be converted.",
+    params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT],
+)
 def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: str | None, **said: Any) -> None:
     """Describe CHECKPOINT: what it is, whether `convert` would take it and what it becomes, or what is missing.
 
@@ -194,7 +198,7 @@ def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: st
         sys.exit(EXIT_FAILED)
 
 
-@main.command()
+@main.command(short_help="Describe BUNDLE, and check its files.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def inspect(bundle: Path, as_json: bool) -> None:
@@ -214,7 +218,7 @@ def inspect(bundle: Path, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-@main.command()
+@main.command(short_help="Add a shortlist to BUNDLE, which is faster.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")

@@ -6,17 +6,17 @@ from typing import Any
 import click
 
 _INSTALL = "pip install ./client '.[{extras}]' in a checkout of Dragoman"
-_EXTRAS = {
-    **dict.fromkeys(("ml_dtypes", "onnx", "safetensors", "yaml", "zstandard"), "cpu,convert"),
+EXTRAS_OF_PACKAGES = {
+    **dict.fromkeys(("ml_dtypes", "onnx", "safetensors", "zstandard"), "cpu,convert"),
     **dict.fromkeys(("matplotlib", "onnx_ir", "onnxscript", "sacrebleu", "torch", "transformers"), "cpu,export"),
-    **dict.fromkeys(("numpy", "onnxruntime", "sentencepiece", "tokenizers", "tqdm"), "cpu"),
+    **dict.fromkeys(("numpy", "onnxruntime", "sentencepiece", "tokenizers", "tqdm", "yaml"), "cpu"),
     "huggingface_hub": "hub",
 }
 
 
 def how_to_install(package: str) -> str:
     """Return the command that installs a package which an extra of ours names; empty for any other package."""
-    return _INSTALL.format(extras=_EXTRAS[package]) if package in _EXTRAS else ""
+    return _INSTALL.format(extras=EXTRAS_OF_PACKAGES[package]) if package in EXTRAS_OF_PACKAGES else ""
 
 
 class CommandGroup(click.Group):

@@ -16,6 +16,7 @@ from export.importers.model_card import with_its_limit
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.listed_bundle import listed
+from export.place import check_name, model_name, shared_pair_of
 from export.quantize import write_int8
 from export.shortlist import Shortlist
 from export.stages import Stages
@@ -49,6 +50,7 @@ def convert(
 ) -> Manifest:
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
+    The model's `name` is by default that of the folder of a `destination` ROOT/NAME/VERSION, else the checkpoint's own.
     `source` is a path, or a module or its state dict in memory, which stay as they are. `options` may also be `said` by
     the names of its fields, such as `tokenizer="english.model"`. `kind` and `changes` are for paths.
 
@@ -59,6 +61,9 @@ def convert(
     """
     destination, options = Path(destination), dataclasses.replace(options, **said)
     check_destination(destination, force=force)
+    name = name or model_name(destination)
+    if name is not None:
+        check_name(destination, name)
     write = partial(write_bundle, name=name, precision=precision, say=say, check=check, force=force)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
@@ -108,6 +113,8 @@ def write_bundle(
             clock.done("list", cost.line())
         manifest.save(directory)
     clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
+    if line := shared_pair_of(destination, manifest):
+        say(f"note: {line}")
     return manifest
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from sacrebleu.metrics.bleu import BLEU
 
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.engine_decode import decode_golden, decode_texts
 from export.graphs.listing import list_graphs
 from export.graphs.weights_file import WeightsFile
 from export.importers import stored_file
+from export.place import check_name, model_name
 from export.quantization.checks import check_fused
 from export.quantization.interface import declared
 from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
@@ -26,6 +26,7 @@ from service.engine.runtime.kernels import find_kernels
 from service.text.tokenizers import load_tokenizer, of_pair
 
 _BINARY = ".bin"
+Score = Callable[[Sequence[str]], float]  # of the translations of all texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,20 @@ def write_listed(
     clock = Stages(say)
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
+    manifest = dataclasses.replace(manifest, name=model_name(destination) or manifest.name)
+    check_name(destination, manifest.name)
     _require_listable(manifest)
     find_kernels()  # for the engine
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
     if any(len(pair) < 2 for pair in pairs):
         raise ValueError(f"{check} has a line without a tab; expected a source, a tab and a reference")
+    score = None if check is None else _bleu([pair[1] for pair in pairs])
     made = _shortlist(bundle, manifest, texts, lexicon, first, best)
     clock.done("count", f"lists of {len(made.offsets) - 1} tokens, {len(made.ids)} ids")
     sources = [pair[0] for pair in pairs] or [golden.text for golden in manifest.golden]
     with staged_bundle(destination, force=force) as directory:
         shutil.copytree(bundle, directory, dirs_exist_ok=True)
-        manifest, cost = listed(directory, manifest, made, sources, [pair[1] for pair in pairs])
+        manifest, cost = listed(directory, manifest, made, sources, score)
         manifest.save(directory)
     clock.done("list", cost.line())
     clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
@@ -100,20 +104,27 @@ def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
+def _bleu(references: Sequence[str]) -> Score:
+    """Return what gives translations their BLEU; made before the work, so that a missing sacrebleu ends it at once."""
+    from sacrebleu.metrics.bleu import BLEU  # of the extra `export`; conversions do without it
+
+    return lambda translations: BLEU().corpus_score(translations, [references]).score
+
+
 def listed(
-    directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], references: Sequence[str] = ()
+    directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], score: Score | None = None
 ) -> tuple[Manifest, Cost]:
     """Add a shortlist to the files of a bundle; return its manifest, which is not saved, and what that costs.
 
-    The golden sentences get the translations that it has from now on. The cost is measured on `texts`, of which there
-    are `references`, or none.
+    The golden sentences get the translations that it has from now on. The cost is measured on `texts`, whose
+    translations get a `score` if there is one.
     """
     _require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)
     after = decode_texts(directory, manifest, texts)
     same = sum(map(str.__eq__, before, after)) / max(len(texts), 1)
-    scores = [BLEU().corpus_score(outputs, [references]).score if references else None for outputs in (after, before)]
+    scores = [score(translations) if score else None for translations in (after, before)]
     cost = Cost(len(texts), round(same, 4), manifest.model.shortlist_size, *scores)
     verification = {**manifest.verification, "shortlist": dataclasses.asdict(cost)}
     return dataclasses.replace(manifest, verification=verification), cost

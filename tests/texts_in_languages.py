@@ -27,7 +27,12 @@ class Row(NamedTuple):
 
 def rows() -> Iterator[Row]:
     """Yield each text with each target."""
-    with _TABLE.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            for target in SOURCES:
-                yield Row(row["language"], target, row[target], row["text"])
+    for row in table(_TABLE):
+        for target in SOURCES:
+            yield Row(row["language"], target, row[target], row["text"])
+
+
+def table(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table of texts, by column; no sign in them has a meaning but the tab."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        yield from csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)

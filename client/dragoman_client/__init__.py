@@ -9,7 +9,7 @@ with Client("127.0.0.1:50051") as client:
 from dragoman_client.async_client import AsyncClient
 from dragoman_client.client import Client
 from dragoman_client.connection import DEFAULT_SERVER, Tls
-from dragoman_client.errors import ClientError, NoServer, NotSecure, TlsAdvice
+from dragoman_client.errors import ClientError, HttpPort, NoServer, NotSecure, TlsAdvice
 from dragoman_client.options import MimeType, Options, Placeholder, Priority, SplitSentences, Term
 from dragoman_client.request import RequestFields
 from dragoman_client.targets import Target, target_of
@@ -36,6 +36,7 @@ __all__ = [
     "DetectedLanguage",
     "FinishReason",
     "Flag",
+    "HttpPort",
     "Hypothesis",
     "MimeType",
     "Model",

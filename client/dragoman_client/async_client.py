@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import grpc
 import grpc.aio
@@ -37,7 +37,7 @@ class AsyncClient:
         Raises:
             OSError: a file of `tls` can't be read.
             RuntimeError: no event loop is running.
-            ValueError: several addresses that are not all IPv4 or all IPv6.
+            ValueError: an address without a port, of the web, or several that are not all IPv4 or all IPv6.
         """
         try:
             asyncio.get_running_loop()
@@ -84,19 +84,7 @@ class AsyncClient:
             TypeError, NoServer, ClientError: as for `Client.translate`.
         """
         request = messages.request_to_pb(texts, source_language_code, target_language_code, fields)
-        to = self._connection
-        give_up_seconds = to.give_up_seconds()
-        while True:
-            try:
-                with self._errors():
-                    response = await self._translate(request, timeout=to.timeout_seconds, metadata=to.metadata)
-                return messages.translations_from_pb(response)
-            except ClientError as raised:
-                error = raised
-            pause = pause_seconds(error, give_up_seconds)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closed.wait(), pause)
-                raise error
+        return messages.translations_from_pb(await self._answer(self._translate, request))
 
     def stream(
         self,
@@ -125,15 +113,13 @@ class AsyncClient:
             call.cancel()
 
     async def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the possible languages of each text, most likely first; a text without letters is "und".
+        """Detect the possible languages of each text, most likely first; "und" if none is likely.
 
         Raises:
             TypeError, NoServer, ClientError: as for `Client.detect`.
         """
-        request, to = messages.detection_request_to_pb(texts), self._connection
-        with self._errors():
-            response = await self._detect_language(request, timeout=to.timeout_seconds, metadata=to.metadata)
-        return messages.detections_from_pb(response)
+        request = messages.detection_request_to_pb(texts)
+        return messages.detections_from_pb(await self._answer(self._detect_language, request))
 
     async def models(self) -> list[Model]:
         """List the models loaded by the server, ordered by name, each with its highest version first.
@@ -141,10 +127,26 @@ class AsyncClient:
         Raises:
             NoServer, ClientError: as for `Client.models`.
         """
+        return messages.models_from_pb(await self._answer(self._list_models, pb.ListModelsRequest()))
+
+    async def _answer(self, call: Callable[..., Awaitable[Any]], request: object) -> Any:
+        """Return the answer to a call, which is repeated while the server says when to.
+
+        Raises:
+            ClientError: the call failed.
+        """
         to = self._connection
-        with self._errors():
-            response = await self._list_models(pb.ListModelsRequest(), timeout=to.timeout_seconds, metadata=to.metadata)
-        return messages.models_from_pb(response)
+        give_up_seconds = to.give_up_seconds()
+        while True:
+            try:
+                with self._errors():
+                    return await call(request, timeout=to.timeout_seconds, metadata=to.metadata)
+            except ClientError as raised:
+                error = raised
+            pause = pause_seconds(error, give_up_seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), pause)
+                raise error
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

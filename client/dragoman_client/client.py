@@ -2,9 +2,9 @@
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import grpc
 
@@ -41,7 +41,7 @@ class Client:
 
         Raises:
             OSError: a file of `tls` can't be read.
-            ValueError: several addresses that are not all IPv4 or all IPv6.
+            ValueError: an address without a port, of the web, or several that are not all IPv4 or all IPv6.
         """
         self._connection = to = Connection(server, timeout_seconds, patience_seconds, tls, api_key)
         self._channel = (
@@ -88,17 +88,7 @@ class Client:
             ClientError: the server rejected the call or failed.
         """
         request = messages.request_to_pb(texts, source_language_code, target_language_code, fields)
-        to = self._connection
-        give_up_seconds = to.give_up_seconds()
-        while True:
-            try:
-                with self._errors():
-                    response = self._translate(request, timeout=to.timeout_seconds, metadata=to.metadata)
-                return messages.translations_from_pb(response)
-            except ClientError as raised:
-                error = raised
-            if self._closed.wait(pause_seconds(error, give_up_seconds)):
-                raise error
+        return messages.translations_from_pb(self._answer(self._translate, request))
 
     def stream(
         self,
@@ -129,17 +119,15 @@ class Client:
             call.cancel()  # type: ignore[no-untyped-call]
 
     def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the possible languages of each text, most likely first; a text without letters is "und".
+        """Detect the possible languages of each text, most likely first; "und" if none is likely.
 
         Raises:
             TypeError: `texts` is a string, or contains anything but strings.
             NoServer: no server answers.
             ClientError: the server rejected the call or failed.
         """
-        request, to = messages.detection_request_to_pb(texts), self._connection
-        with self._errors():
-            response = self._detect_language(request, timeout=to.timeout_seconds, metadata=to.metadata)
-        return messages.detections_from_pb(response)
+        request = messages.detection_request_to_pb(texts)
+        return messages.detections_from_pb(self._answer(self._detect_language, request))
 
     def models(self) -> list[Model]:
         """List the models loaded by the server, ordered by name, each with its highest version first.
@@ -148,10 +136,24 @@ class Client:
             NoServer: no server answers.
             ClientError: the server rejected the call or failed.
         """
+        return messages.models_from_pb(self._answer(self._list_models, pb.ListModelsRequest()))
+
+    def _answer(self, call: Callable[..., Any], request: object) -> Any:
+        """Return the answer to a call, which is repeated while the server says when to.
+
+        Raises:
+            ClientError: the call failed.
+        """
         to = self._connection
-        with self._errors():
-            response = self._list_models(pb.ListModelsRequest(), timeout=to.timeout_seconds, metadata=to.metadata)
-        return messages.models_from_pb(response)
+        give_up_seconds = to.give_up_seconds()
+        while True:
+            try:
+                with self._errors():
+                    return call(request, timeout=to.timeout_seconds, metadata=to.metadata)
+            except ClientError as raised:
+                error = raised
+            if self._closed.wait(pause_seconds(error, give_up_seconds)):
+                raise error
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

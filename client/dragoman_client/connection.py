@@ -46,7 +46,7 @@ class Connection:
 
         Raises:
             OSError: a file of `tls` can't be read.
-            ValueError: several addresses that are not all IPv4 or all IPv6.
+            ValueError: an address without a port, of the web, or several that are not all IPv4 or all IPv6.
         """
         self.server = server
         self.timeout_seconds = timeout_seconds

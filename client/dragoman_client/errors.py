@@ -39,6 +39,10 @@ class NoServer(ClientError):
     """No server answers at this address."""
 
 
+class HttpPort(NoServer):
+    """What answers at this address uses HTTP/1.1: it is another port of a server, or none of Dragoman."""
+
+
 class TlsAdvice(enum.Enum):
     """What to do if there is no TLS connection; programs with their own messages distinguish the cases by these."""
 
@@ -115,6 +119,8 @@ def _no_connection(message: str, code: str, server: str, uses_tls: bool) -> Clie
     for sign, problem, advice in _HANDSHAKES:
         if sign in message:
             return NotSecure(f"no TLS connection to {server}: {problem}", advice, code)
+    if "http1" in message:
+        return HttpPort(f"{server} is a port for HTTP; give the server's port for gRPC, by default 50051.", code)
     reason = message.rpartition(": ")[2]
     if reason in _CLOSED:
         advice = TlsAdvice.SHOW_CERTIFICATE if uses_tls else TlsAdvice.USE_TLS

@@ -8,6 +8,7 @@ from pathlib import Path
 SERVICE_CONFIG = Path(__file__).with_name("service_config.json")
 
 _TARGETS_OF_SEVERAL = ("dns:", "ipv4:", "ipv6:")
+_OTHER_TARGETS = ("unix:", "unix-abstract:", "vsock:", "xds:")  # of gRPC
 # A restarted server is found again within this time; gRPC's own bounds are 2 minutes, and 30 seconds for names.
 _MAX_RECONNECT_SECONDS = 1
 _MIN_RESOLUTION_SECONDS = 5
@@ -34,7 +35,7 @@ def target_of(server: str) -> Target:
     regardless of its health: behind a proxy, the health would be that of one server.
 
     Raises:
-        ValueError: several addresses that are not all IPv4 or all IPv6.
+        ValueError: an address without a port, of the web, or several that are not all IPv4 or all IPv6.
     """
     config = json.loads(SERVICE_CONFIG.read_text(encoding="utf-8"))
     target, more = server, tuple[tuple[str, str], ...]()
@@ -43,6 +44,7 @@ def target_of(server: str) -> Target:
         target = _target_of_several(addresses)
         more = (("grpc.default_authority", addresses[0]),)  # gRPC would send all of them, as if they were one host
     if not target.startswith(_TARGETS_OF_SEVERAL):
+        _check_address(target)
         config = {"methodConfig": config["methodConfig"]}
     options: tuple[tuple[str, str | int], ...] = (
         ("grpc.service_config", json.dumps(config)),
@@ -55,6 +57,20 @@ def target_of(server: str) -> Target:
         *more,
     )
     return Target(target, options)
+
+
+def _check_address(server: str) -> None:
+    """Refuse what gRPC would take for a host and its default port, 443, or for a name that nothing resolves."""
+    if server.startswith(_OTHER_TARGETS):
+        return
+    scheme, is_url, rest = server.partition("://")
+    if is_url:
+        tls = ", with TLS" if scheme == "https" else ""
+        name = rest.partition("/")[0].partition(":")[0]
+        raise ValueError(f"{server} is a URL; give host and port for gRPC, such as {name}:50051{tls}.")
+    host, colon, port = server.rpartition(":")
+    if not (colon and host and port.isdecimal() and 0 < int(port) < 2**16) or (":" in host and host[0] != "["):
+        raise ValueError(f"{server} is no HOST:PORT, with a port from 1 to 65535; give it as in 127.0.0.1:50051.")
 
 
 def _target_of_several(addresses: list[str]) -> str:

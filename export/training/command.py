@@ -8,7 +8,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Train the model of RECIPE.")
 @click.argument("recipe_path", metavar="RECIPE", type=EXISTING_FILE)
 @click.option(
     "--data", "data", type=EXISTING_FILE, multiple=True, required=True, help="source<TAB>target<TAB>set, .xz or plain."
@@ -53,7 +53,7 @@ def train(
     run_training(recipe_path, data, output, init, finish_steps, device, compile_, bfloat16, threads)
 
 
-@click.command()
+@click.command(short_help="Print BLEU and chrF of CHECKPOINT.")
 @click.argument("checkpoint", type=EXISTING_FOLDER)
 @click.argument("files", type=EXISTING_FILE, nargs=-1, required=True)
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)

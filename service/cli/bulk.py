@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from dragoman_client import ClientError, RequestFields
+from service.bundle.errors import BundleError
 from service.cli.errors import CommandError, ExitCode
 from service.cli.options import Connection, optional_connection_options, timeout_option
 from service.cli.request_options import request_options
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Translate tables and files of any size.")
 @click.argument("source_path", metavar="IN", type=click.Path(path_type=Path, exists=True))
 @click.argument("output", metavar="OUT", type=_PATH)
 @click.option("--to", "target", default="", metavar="CODE", help="Language to translate into, such as de.")
@@ -170,6 +171,9 @@ def _errors(output: Path) -> Iterator[None]:
         raise CommandError(str(error), ExitCode.USAGE) from None
     except (OtherRun, TableError) as error:
         raise CommandError(str(error), ExitCode.DATA) from None
+    except BundleError as error:
+        error.add_note("This command translates with models in this process (--models), or with a server (--server).")
+        raise
     except (ClientError, KeyboardInterrupt) as error:
         error.add_note("finished rows are kept; the same command resumes.")
         raise

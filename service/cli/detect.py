@@ -9,9 +9,10 @@ from dragoman_client import DetectedLanguage
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import map_chunks
 from service.cli.streams import Line, arguments, locating, open_input, read_lines, write
+from service.domain.translation import MAX_CHUNK_CHARACTERS
 
 
-@click.command()
+@click.command(short_help="Detect the languages of texts or lines.")
 @click.argument("texts", nargs=-1)
 @click.option(
     "-i",
@@ -27,7 +28,7 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
     """Detect the language of TEXTS or, without any, of the lines of standard input or of a file.
 
     Each input line gives one output line, in order: the most probable language's code, the confidence (0 to 1), and the
-    line itself, separated by tabs. A line without letters is in "und".
+    line itself, separated by tabs. Where none is probable, as in a line of one word or without letters, it is "und".
     """
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
@@ -38,7 +39,9 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
 
         def detect_chunk(chunk: list[Line]) -> list[DetectedLanguage]:
             with locating(chunk, noun):
-                return [languages[0] for languages in client.detect([line.text for line in chunk])]
+                return [
+                    languages[0] for languages in client.detect([line.text[:MAX_CHUNK_CHARACTERS] for line in chunk])
+                ]
 
         for chunk in map_chunks(lines, detect_chunk):
             write(sys.stdout.buffer, "".join(_rendered(line, language) for line, language in chunk))

@@ -19,7 +19,7 @@ from service.process.ports import PortError
 from service.process.standard_streams import leave
 
 # The module of each command, imported when it is needed: the server needs no client, and a client no engine.
-_MODULES = {
+MODULES = {
     "bulk": "service.cli.bulk",
     "config": "service.cli.settings",
     "detect": "service.cli.detect",
@@ -37,11 +37,11 @@ class _Commands(click.Group):
     """The commands; those of other modules are found by their names."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*_MODULES, *self.commands})
+        return sorted({*MODULES, *self.commands})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _MODULES and cmd_name not in self.commands:
-            self.add_command(getattr(importlib.import_module(_MODULES[cmd_name]), cmd_name))
+        if cmd_name in MODULES and cmd_name not in self.commands:
+            self.add_command(getattr(importlib.import_module(MODULES[cmd_name]), cmd_name))
         return super().get_command(ctx, cmd_name)
 
 
@@ -54,7 +54,7 @@ def dragoman() -> None:
     """
 
 
-@dragoman.command()
+@dragoman.command(short_help="Print the script that completes commands.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -140,10 +140,12 @@ def failure_of(error: Exception) -> tuple[int, str] | None:
 
 
 def _client_failure(error: Exception) -> tuple[int, str] | None:
-    from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+    from dragoman_client import ClientError, HttpPort, NoServer, NotSecure, TlsAdvice
     from service.cli.options import API_KEY, SERVER
 
     match error:
+        case HttpPort():
+            return ExitCode.NO_SERVER, str(error)
         case NoServer():
             return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
         case NotSecure():

@@ -6,14 +6,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, Unpack
 
-from dragoman_client import Client, RequestFields, StreamEvent, Translation
+from dragoman_client import Client, FinishReason, MimeType, RequestFields, StreamEvent, Translation
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
+from service.text.sentence_ends import sentence_ends
 
 # Of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more (`benchmarks.cli_file`); others would wait in the queue.
 MAX_CALLS = 10
+
+# Of a text that is too long for one call: a server also bounds the sentences of a call, by default to 4,096.
+_PART_CHARACTERS = 8 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,48 @@ class Calls:
     fields: RequestFields
 
     def translate(self, texts: Sequence[str], **others: Unpack[RequestFields]) -> list[Translation]:
+        """Translate texts in one call; a plain text that is too long for one, which comes alone, in several."""
         fields: RequestFields = {**self.fields, **others}
+        is_plain = fields.get("mime_type", MimeType.PLAIN) is MimeType.PLAIN
+        if is_plain and len(texts) == 1 and len(texts[0]) > MAX_CHUNK_CHARACTERS:
+            parts = parts_of(texts[0], self.source)
+            return [joined([self.client.translate([part], self.source, self.target, **fields)[0] for part in parts])]
         return self.client.translate(texts, self.source, self.target, **fields)
 
     def stream(self, text: str) -> Iterator[StreamEvent]:
         return self.client.stream([text], self.source, self.target, **self.fields)
+
+
+def parts_of(text: str, language_code: str, longest: int = _PART_CHARACTERS) -> Iterator[str]:
+    """Cut a text into parts of up to so many characters: between sentences, else at white space, else anywhere."""
+    start = end = 0
+    for next_end in (*sentence_ends(text, language_code), len(text)):
+        if next_end - start > longest and end > start:
+            yield text[start:end]
+            start = end
+        while next_end - start > longest:
+            space = text.rfind(" ", start, start + longest)
+            cut = space + 1 if space >= start else start + longest
+            yield text[start:cut]
+            start = cut
+        end = next_end
+    yield text[start:]
+
+
+def joined(parts: Sequence[Translation]) -> Translation:
+    """Return the translation of a text whose parts were translated; of its hypotheses, those that all parts have."""
+    reasons = [part.finish_reason for part in parts]
+    return replace(
+        parts[0],
+        text="".join(part.text for part in parts),
+        hypotheses=tuple(
+            replace(each[0], text="".join(part.text for part in each), score=None)
+            for each in zip(*(part.hypotheses for part in parts), strict=False)
+        ),
+        finish_reason=next((each for each in reasons if each is not FinishReason.STOP), FinishReason.STOP),
+        num_source_tokens=sum(part.num_source_tokens for part in parts),
+        segments=tuple(segment for part in parts for segment in part.segments),
+    )
 
 
 class HasText(Protocol):

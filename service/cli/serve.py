@@ -31,7 +31,7 @@ _DEFAULT_SERVER = "127.0.0.1:50051"  # the client's own, where it is told no oth
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 
 
-@click.command(cls=SettingsCommand)
+@click.command(cls=SettingsCommand, short_help="Serve translations until SIGTERM or Ctrl-C.")
 def serve(settings: "Settings") -> None:
     """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP reloads the models in --models.
 

@@ -89,7 +89,7 @@ def _type(setting: "Setting") -> "click.ParamType[Any]":
     return click.STRING
 
 
-@click.command(cls=SettingsCommand)
+@click.command(cls=SettingsCommand, short_help="Print the settings that a server would use.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def config(settings: "Settings", as_json: bool) -> None:
     """Print the settings that 'dragoman serve' would use with the same flags, environment and file, and their origins.

@@ -4,11 +4,14 @@ import contextlib
 import errno
 import functools
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, TextIO
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
+
+import click
 
 from service.cli.errors import CommandError, ExitCode, OutputClosed
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
@@ -78,6 +81,8 @@ def open_input(path: Path | None) -> BinaryIO:
     """Open a file, or standard input, for good: the thread that reads it may still use it when a command ends."""
     # Standard input gets its own reader: a thread still inside sys.stdin's at the interpreter's exit is a fatal error.
     try:
+        if path is None and os.isatty(0):
+            click.echo("Reading from the terminal; end with Ctrl-D on a line of its own.", err=True)
         return path.open("rb") if path else open(0, "rb", closefd=False)
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror}.", ExitCode.NO_INPUT) from error
@@ -85,7 +90,7 @@ def open_input(path: Path | None) -> BinaryIO:
 
 @contextlib.contextmanager
 def open_output(files: Files) -> Iterator[BinaryIO]:
-    """Open the output, which must not be the input; what an output file had is gone."""
+    """Open the output, which must not be the input."""
     path = files.output_path
     if path is None:
         yield sys.stdout.buffer
@@ -96,12 +101,42 @@ def open_output(files: Files) -> Iterator[BinaryIO]:
         yield stream
 
 
-def create(path: Path) -> BinaryIO:
-    """Open a new file, or an old one without its content."""
+@contextlib.contextmanager
+def create(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to be written. If nothing was written before an error, it is as it was, or is not there."""
+    was_there = path.exists()
     try:
-        return path.open("wb")
+        stream = _Replacing(path)
     except OSError as error:
         raise CommandError(f"can't write {path}: {error.strerror}.", ExitCode.CANT_CREATE) from error
+    with stream:
+        try:
+            yield stream
+            stream.empty()
+        except BaseException:
+            if not (was_there or stream.is_emptied):
+                path.unlink(missing_ok=True)
+            raise
+
+
+class _Replacing(io.FileIO):
+    """A file that keeps its content until the first write."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "ab")
+        self.is_emptied = False
+
+    def empty(self) -> None:
+        if not self.is_emptied and self.seekable():
+            self.truncate(0)
+        self.is_emptied = True
+
+    def write(self, data: Any) -> int:
+        self.empty()
+        written = 0
+        while written < len(data):
+            written += super().write(memoryview(data)[written:]) or 0
+        return written
 
 
 def arguments(texts: tuple[str, ...]) -> Iterator[Line]:

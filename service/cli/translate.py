@@ -21,7 +21,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMAT_NAMES = tuple(dict.fromkeys(("text", "html", *(each.name for each in FORMATS.values()))))
 
 
-@click.command()
+@click.command(short_help="Translate texts, lines or a document.")
 @click.argument("texts", nargs=-1)
 @click.option(
     "--to",

@@ -89,6 +89,7 @@ class Catalogue:
         self.models = tuple([model for versions in self._models.values() for model in versions.values()])
         self._pivots = tuple(map(canonical, pivot_languages))
         self._pivoted: list[PivotedPair] | None = None
+        self._languages: tuple[str, ...] | None = None
         self._resolved: dict[tuple[str, ...], Route] = {}
         self._sources: dict[tuple[str, ...], list[str]] = {}
         self._parts: dict[Grants, Catalogue] = {}
@@ -111,6 +112,13 @@ class Catalogue:
         for pair in self.pivoted():
             targets[pair.source].add(pair.target)
         return targets
+
+    def languages(self) -> tuple[str, ...]:
+        """Return all languages that are translated from or into, as sorted BCP 47 codes."""
+        if self._languages is None:
+            targets = self._direct_targets()
+            self._languages = tuple(sorted({*targets, *(code for into in targets.values() for code in into)}))
+        return self._languages
 
     def pivoted(self) -> list[PivotedPair]:
         """Return the pairs that are translated by way of a pivot language, sorted."""

@@ -91,7 +91,7 @@ class Fleet:
         place, if there is one.
         """
         on_disk = await self.read() if names else []
-        every = await self._in_thread(lambda: read_models(self._path, sys.maxsize)) if names else []
+        every = await self._in_thread(self._reading(sys.maxsize)) if names else []
         check_names(self._path, on_disk, names)
         wanted = [each for each in on_disk if ALL in names or each.name in names]
         failures: list[tuple[Exception, str]] = []
@@ -136,7 +136,12 @@ class Fleet:
         return ReloadOutcome.UNCHANGED if [model.bundle for model in self.models] == before else ReloadOutcome.CHANGED
 
     async def read(self) -> list[ModelDirectory]:
-        return await self._in_thread(lambda: read_models(self._path, self._max_versions))
+        return await self._in_thread(self._reading(self._max_versions))
+
+    def _reading(self, max_versions: int) -> Callable[[], list[ModelDirectory]]:
+        """Return what reads the disk, where models that are served keep their names if others have these, too."""
+        served = {model.bundle.model_directory for model in self.models}
+        return functools.partial(read_models, self._path, max_versions, served)
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
         """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
@@ -161,7 +166,7 @@ class Fleet:
 
     async def states(self) -> list[ModelState]:
         try:
-            on_disk = await self._in_thread(lambda: read_models(self._path, sys.maxsize))
+            on_disk = await self._in_thread(self._reading(sys.maxsize))
         except BundleError:  # nothing is there
             on_disk = []
         retiring = [model.bundle for model in self._retiring]

@@ -1,6 +1,6 @@
 """Bundles on disk: `<root>/<model>/<version>/`, or a single bundle. Reads manifests, never weights."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,17 +60,18 @@ def check_names(path: Path, models: Sequence[ModelDirectory], names: Collection[
         raise BundleError(f"{path} holds no model {name!r}; it holds {', '.join(known)}.")
 
 
-def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
+def read_models(path: Path, max_versions: int, served: Collection[Path] = ()) -> list[ModelDirectory]:
     """List the folders at `path` in order, each with up to `max_versions` of its highest versions.
 
     `path` is either one bundle or a repository `<root>/<model>/<version>/`, where versions are whole numbers. Other
-    files are ignored. A version without a usable manifest is a fault, not a gap, and so is a name shared by several
-    models.
+    files are ignored. A version without a usable manifest is a fault, not a gap. Of several models of one name, all but
+    one are faults, too: that whose folder is `served` stays, else that whose folder has the name.
     """
     try:
         if not path.is_dir():
             raise BundleError(
-                f"{path} is not a directory; give one with --models. 'python -m export convert' writes bundles."
+                f"{path} is not a directory; give one of bundles with --models. "
+                "'python -m export convert' writes bundles."
             )
         if (path / MANIFEST_NAME).exists():
             return [ModelDirectory(path, (_read_bundle(path, ""),))]
@@ -83,7 +84,7 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
             f"{path} holds neither {MANIFEST_NAME} nor <model>/<version>/{MANIFEST_NAME}; "
             "give a folder that does with --models. 'python -m export convert' writes bundles."
         )
-    return _without_shared_names(models)
+    return _without_shared_names(models, served)
 
 
 def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
@@ -127,22 +128,37 @@ def _stamp(directory: Path) -> Stamp:
     return frozenset(files)
 
 
-def _without_shared_names(models: Sequence[ModelDirectory]) -> list[ModelDirectory]:
-    """Reject all bundles of a name that several models share, as it is ambiguous."""
+def _without_shared_names(models: Sequence[ModelDirectory], served: Collection[Path]) -> list[ModelDirectory]:
+    """Keep one of the models of each name; the others' bundles are faults."""
     homes: dict[str, dict[Path, None]] = {}
     for model in models:
         for bundle in model.bundles:
             homes.setdefault(bundle.name, {})[model.path] = None
-    faults = {
-        name: f"{' and '.join(map(str, paths))} share the name {name!r}; remove all but one."
-        for name, paths in homes.items()
-        if len(paths) > 1
-    }
-    return [
-        ModelDirectory(
-            model.path,
-            tuple(bundle for bundle in model.bundles if bundle.name not in faults),
-            (*model.faults, *dict.fromkeys(faults[bundle.name] for bundle in model.bundles if bundle.name in faults)),
-        )
-        for model in models
+    kept = {name: min(paths, key=lambda each: (each not in served, each.name != name)) for name, paths in homes.items()}
+    return [_without_second(model, kept) for model in models]
+
+
+def _without_second(model: ModelDirectory, kept: Mapping[str, Path]) -> ModelDirectory:
+    bundles = tuple(bundle for bundle in model.bundles if kept[bundle.name] == model.path)
+    second = {bundle.name: kept[bundle.name] for bundle in model.bundles if bundle not in bundles}
+    faults = [
+        f"{model.path} holds a model named {name!r}, as {path} does, and only the latter is served; remove one, "
+        "or convert it again with another --name."
+        for name, path in second.items()
     ]
+    return ModelDirectory(model.path, bundles, (*model.faults, *faults))
+
+
+def shared_pair(manifests: Iterable[Manifest]) -> tuple[str, str] | None:
+    """Return a line on the language pairs that several models have, and which of them answers; `None` without any."""
+    homes: dict[tuple[str, str], set[str]] = {}
+    for manifest in manifests:
+        for pair in manifest.pairs():
+            homes.setdefault((pair.source_language_code, pair.target_language_code), set()).add(manifest.name)
+    shared = {pair: sorted(names) for pair, names in homes.items() if len(names) > 1}
+    if not shared:
+        return None
+    (source, target), names = next(iter(shared.items()))
+    more = f", and {len(shared) - 1} more pairs" if len(shared) > 1 else ""
+    line = f"{source}-{target} is translated by {' and '.join(names)}{more}"
+    return line, f"calls that name no model get {names[0]}."

@@ -18,6 +18,8 @@ from service.domain.call import NO_ID, current_call
 from service.observe import access_log
 from service.process.standard_streams import ERROR, QueuedText
 
+RELOADS = "dragoman.reloads"  # the logger of reloads that succeeded
+
 _LOG = logging.getLogger(__name__)
 
 _HIDDEN = "(message omitted: it may quote a caller's text; see --log-text)"
@@ -31,8 +33,9 @@ def set_up(config: ServerConfig) -> None:
     handler.setFormatter(kind(shows_texts=config.log_text))
     logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
     logging.captureWarnings(capture=True)
-    # The access log, if enabled, is written regardless of the log level.
-    logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
+    # The access log, if enabled, and that a reload succeeded, are written regardless of the log level.
+    for logger in (access_log.LOGGER, RELOADS):
+        logging.getLogger(logger).setLevel(logging.INFO)
 
 
 def _report_missing(num_lines: int) -> None:

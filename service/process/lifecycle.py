@@ -73,6 +73,7 @@ class Heartbeat:
         self._clock = clock
         self._beat_at_seconds = clock()
         self._pause_seconds = 0.0  # between the last beat and the next one
+        self._chance = random.Random()
         self._next: asyncio.TimerHandle | None = None
 
     def silent_seconds(self) -> float:
@@ -93,6 +94,6 @@ class Heartbeat:
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         # At random: regular beats could always hit the same part of a period, such as the 100 ms after each of which
         # the kernel lets a container with a CPU limit run again.
-        self._pause_seconds = LOOK_SECONDS * random.uniform(0.5, 1.0)
+        self._pause_seconds = LOOK_SECONDS * self._chance.uniform(0.5, 1.0)
         self._beat_at_seconds = self._clock()
         self._next = loop.call_later(self._pause_seconds, self._beat, loop)

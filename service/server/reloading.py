@@ -9,6 +9,7 @@ from service.domain.errors import Unavailable
 from service.faces.grpc.tls import ServerTls
 from service.models.fleet import Fleet
 from service.models.reload_plan import ReloadOutcome
+from service.observe.logs import RELOADS
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
 from service.translation.translator import Translator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from service.calls.gate import Gate
 
 _LOG = logging.getLogger(__name__)
+_RELOADS = logging.getLogger(RELOADS)
 
 
 class Reloader:
@@ -29,8 +31,11 @@ class Reloader:
         self._is_explicit = is_explicit
         self._reloading = asyncio.Lock()
 
-    async def reload(self) -> ReloadOutcome:
-        """Reload models and glossaries, one reload at a time; with explicit model control, only glossaries."""
+    async def reload(self, *, is_requested: bool = True) -> ReloadOutcome:
+        """Reload models and glossaries, one reload at a time; with explicit model control, only glossaries.
+
+        A success is a line of the log, unless nothing has changed and nobody has requested it.
+        """
         async with self._reloading:
             if await asyncio.to_thread(self._glossaries.refresh):
                 _LOG.info("glossaries have changed")
@@ -42,6 +47,9 @@ class Reloader:
                 _LOG.exception("reloading failed; the served models are unchanged")
                 outcome = ReloadOutcome.FAILED
             self._metrics.reloaded(outcome)
+            if outcome is ReloadOutcome.CHANGED or (is_requested and outcome is ReloadOutcome.UNCHANGED):
+                served = ", ".join(f"{each.name}/{each.version}".rstrip("/") for each in self._fleet.models)
+                _RELOADS.info("models were reloaded (%s); served: %s", outcome.value, served)
             return outcome
 
     async def follow(self, requested: asyncio.Event, every_seconds: float) -> None:
@@ -51,8 +59,9 @@ class Reloader:
                 await asyncio.wait_for(requested.wait(), every_seconds or None)
             if self._is_explicit and requested.is_set():
                 _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
+            is_requested = requested.is_set()
             requested.clear()
-            await self.reload()
+            await self.reload(is_requested=is_requested)
 
 
 async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metrics, translator: Translator) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from service.domain.translation import DetectedLanguage
-from service.text.languages import ServedLanguages, canonical, language_of, script_of
+from service.text.languages import ServedLanguages, canonical, language_of, num_readers, script_of
 
 UNDETERMINED = "und"  # BCP 47's code for an unknown language
 
@@ -26,7 +26,11 @@ _NO_LANGUAGE = "zxx"  # the model's label for text that is not in any language
 
 # py3langid divides log-probabilities by the square root of the text's length in bytes, and is then less confident than
 # it is right. At this share of it the mean confidence in beginnings of sentences is about the accuracy.
-_TEMPERATURE = 0.7
+_TEMPERATURE = 0.8
+
+# Numbers of readers are taken to be within these. A language that more people read is not more often what a text is in
+# that looks like it: Marathi, say, which 83 million read, beside Hindi.
+_FEWEST_READERS, _MOST_READERS = 10_000, 100_000_000
 
 # Scripts by ISO 15924 code -> the first words of their letters' Unicode names.
 _ALPHABETS = (
@@ -51,27 +55,44 @@ _LOADING = threading.Lock()
 
 
 class LanguageDetector:
-    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed."""
+    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed.
 
-    def __init__(self, candidates: Iterable[str] | None = None) -> None:
-        """Set the codes to choose from; by default all languages that the model knows."""
-        self._scripts = None if candidates is None else {code: script_of(code) for code in candidates}
+    All languages that the model knows are candidates. How probable each is grows with the number of people who read it;
+    one that is served counts as if very many did.
+    """
+
+    def __init__(self, served: Iterable[str] = ()) -> None:
+        """Set the codes that are served, which are answered as they are given here."""
+        own = {code: script_of(code) for code in served}
+        # Where one Chinese script is served, texts in the other are in that language, too.
+        merged = _CHINESE if len(_CHINESE.keys() & own.values()) == 1 else {}
+
+        def kind(code: str, script: str) -> tuple[str | None, str]:
+            return _label(code), merged.get(script, script)
+
+        kinds = {kind(code, script) for code, script in own.items()}
+        others = {code: script for code, script in _known().items() if kind(code, script) not in kinds}
+        self._labels = _labels_by_script({code: merged.get(script, script) for code, script in (others | own).items()})
+        self._priors = {code: math.sqrt(_counted_readers(code)) for code in others}
+        self._priors |= dict.fromkeys(own, math.sqrt(_MOST_READERS))
 
     def detect(self, text: str) -> tuple[DetectedLanguage, ...]:
         """Return the languages that `text` may be in, best first.
 
         The confidences of all candidates sum to 1; those below 0.001 are omitted. `text` must be plain: remove markup
-        first. A text without letters, or in a script that no candidate uses, is `UNDETERMINED` with confidence 0.
+        first. If none is more probable than all others together, as in a text without letters, the answer is
+        `UNDETERMINED` alone, with confidence 0.
         """
         text = text[:_MAX_CHARACTERS]
-        scripts = _known() if self._scripts is None else self._scripts
-        written = _scripts_of(text, set(scripts.values()))
-        fitting = [code for code, script in scripts.items() if script in written]
-        shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, {code: _label(code) for code in fitting})
+        fitting = _fitting(text, self._labels)
+        shares = dict.fromkeys(fitting, 1.0) if len(fitting) == 1 else _shares(text, fitting, self._priors)
+        of_labels: Counter[str | None] = Counter()  # of a language, whatever the number of its codes
+        for code, share in shares.items():
+            of_labels[fitting[code]] += share  # type: ignore[assignment]
+        if max(of_labels.values(), default=0.0) <= 0.5:
+            return (DetectedLanguage(UNDETERMINED, 0.0),)
         detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= 0.001]
-        # Ties go to English: most texts too short to tell, such as "OK", are in English.
-        detected.sort(key=lambda each: (-each.confidence, language_of(each.language_code) != "en", each.language_code))
-        return tuple(detected) or (DetectedLanguage(UNDETERMINED, 0.0),)
+        return tuple(sorted(detected, key=lambda each: (-each.confidence, each.language_code)))
 
 
 class SourceDetector:
@@ -105,9 +126,7 @@ class SourceDetector:
         if own[1] not in _CHARACTER_SETS and not _CHARACTER_SETS.keys() <= set(served.values()):
             # Neither of the Chinese scripts has to be told from the other one.
             scripts = {code: _CHINESE.get(script, script) for code, script in scripts.items()}
-        self._labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
-        for code, script in scripts.items():
-            self._labels[script][code] = _label(code)
+        self._labels = _labels_by_script(scripts)
 
     def detect(self, text: str) -> str:
         """Return the code of a source, of the target without its region, or of another language that the text is in.
@@ -116,9 +135,7 @@ class SourceDetector:
         is `UNDETERMINED`.
         """
         text = text[:_MAX_CHARACTERS]
-        fitting: dict[str, str | None] = {}
-        for script in _scripts_of(text, self._labels.keys(), self._latin_share):
-            fitting |= self._labels[script]
+        fitting = _fitting(text, self._labels, self._latin_share)
         if len(fitting) == 1:
             return next(iter(fitting))
         shares = _shares(text, fitting)
@@ -137,6 +154,30 @@ class SourceDetector:
 def source_detector(sources: Sequence[str], target: str) -> SourceDetector:
     """Return the detector of the languages of texts that are to be translated from one of `sources` into `target`."""
     return SourceDetector(sources, target)
+
+
+@functools.lru_cache(maxsize=8)
+def language_detector(served: Sequence[str]) -> LanguageDetector:
+    """Return the detector of the languages of texts, where `served` are translated."""
+    return LanguageDetector(served)
+
+
+def _labels_by_script(scripts: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
+    """Return the model's label of each code, by the scripts of the codes."""
+    labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
+    for code, script in scripts.items():
+        labels[script][code] = _label(code)
+    return labels
+
+
+def _fitting(
+    text: str, labels: Mapping[str, Mapping[str, str | None]], latin_share: float = 1.0
+) -> dict[str, str | None]:
+    """Return the codes, and their labels, of the scripts that most of the letters are in."""
+    fitting: dict[str, str | None] = {}
+    for script in _scripts_of(text, labels.keys(), latin_share):
+        fitting |= labels[script]
+    return fitting
 
 
 def _scripts_of(text: str, scripts: Iterable[str], latin_share: float = 1.0) -> set[str]:
@@ -184,18 +225,26 @@ def _has(character_set: str, letter: str) -> bool:
     return True
 
 
-def _shares(text: str, labels: Mapping[str, str | None]) -> dict[str, float]:
-    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly."""
+def _shares(text: str, labels: Mapping[str, str | None], priors: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly.
+
+    Labels are equally probable before the text is seen, or in the proportion of their codes' `priors`.
+    """
     label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}
     scores = dict(_identifier().rank(text))
     temperature = _TEMPERATURE * math.sqrt(len(text.encode("utf-8", "surrogatepass")))
     best = max(scores[label] for label in label_of.values())
-    weights = {label: math.exp((scores[label] - best) / temperature) for label in set(label_of.values())}
+    prior_of = {label: priors[code] if priors else 1.0 for code, label in label_of.items()}
+    weights = {label: prior * math.exp((scores[label] - best) / temperature) for label, prior in prior_of.items()}
     total = math.fsum(weights.values())
     num_codes = Counter(label_of.values())
     return {code: weights[label] / total / num_codes[label] for code, label in label_of.items()}
+
+
+def _counted_readers(code: str) -> int:
+    return min(max(num_readers(code), _FEWEST_READERS), _MOST_READERS)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -20,6 +20,7 @@ from langcodes.data_dicts import (
 )
 from langcodes.language_distance import tuple_distance_cached
 from langcodes.tag_parser import LanguageTagError, parse_tag
+from language_data.population_data import LANGUAGE_WRITING_POPULATION
 
 from service.domain.errors import Public
 
@@ -85,6 +86,11 @@ def script_of(code: str) -> str:
     """Return the ISO 15924 code of the script that a language is written in, such as "Latn"; empty if unknown."""
     tag = _parse(code)
     return "" if tag is None else _script(tag)
+
+
+def num_readers(code: str) -> int:
+    """Return how many people read and write a language, by CLDR; 0 if that is not known."""
+    return LANGUAGE_WRITING_POPULATION.get(canonical(code)) or LANGUAGE_WRITING_POPULATION.get(language_of(code)) or 0
 
 
 def is_same(code: str, other: str) -> bool:

@@ -16,7 +16,7 @@ from service.domain.translation import (
     Translation,
     TranslationRequest,
 )
-from service.text.detection import UNDETERMINED, LanguageDetector, source_detector
+from service.text.detection import UNDETERMINED, language_detector, source_detector
 from service.text.languages import in_message, is_same
 from service.text.markup import HtmlDocument, parse
 
@@ -54,9 +54,11 @@ class Part(NamedTuple):
                 error.path = Path(name, self.indices[index])
 
 
-def detect_languages(texts: Sequence[str], mime_type: MimeType) -> list[tuple[DetectedLanguage, ...]]:
-    """Return the languages that each text may be in, best first, of all that can be detected. Passes checkpoints."""
-    detector = LanguageDetector()
+def detect_languages(
+    texts: Sequence[str], mime_type: MimeType, served: Sequence[str]
+) -> list[tuple[DetectedLanguage, ...]]:
+    """Return the languages that each text may be in, best first: `served` ones, and all others. Passes checkpoints."""
+    detector = language_detector(tuple(served))
     return [detector.detect(each.plain) for each in paced(read_texts(texts, mime_type), every=4)]
 
 

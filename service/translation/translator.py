@@ -27,6 +27,7 @@ from service.models.catalogue import Catalogue, Route, RouteUse
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.process.event_loop import all_of
+from service.text.detection import UNDETERMINED
 from service.text.glossary import Glossaries, Glossary
 from service.text.languages import canonical
 from service.text.terms import TermIndex
@@ -171,10 +172,10 @@ class Translator:
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """Return the languages that each text may be in, best first, of all that are known."""
-        self.check_loaded()
+        served = self.catalogue().languages()
         check_texts(texts, self.limits.max_characters)
 
-        detected = functools.partial(detect_languages, texts, mime_type)
+        detected = functools.partial(detect_languages, texts, mime_type, served)
         return await self._steps.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def source_of(self, request: TranslationRequest) -> str:
@@ -191,6 +192,8 @@ class Translator:
     def _checked(self, request: TranslationRequest) -> TranslationRequest:
         """Check a request, and return it with the server's own placeholders."""
         self.check_loaded()
+        if request.source_language_code == UNDETERMINED:  # as `detect` answers
+            request = replace(request, source_language_code="")
         if self._placeholders:
             request = replace(request, placeholders=(*request.placeholders, *self._placeholders))
         check_request(request, self.limits.max_characters)

@@ -328,6 +328,17 @@ def test_who_has_used_up_the_tokens_may_ask_what_takes_none(serve: Serve, tmp_pa
     assert usage["character_count"] >= usage["character_limit"] == 1
     for quick in QUICK:
         assert call(server.http_url, "GET", quick, x_api_key=BOB).status == 200, quick
+    with server.client(api_key=BOB) as client:
+        assert [model.name for model in client.models()] == ["tiny"]
+    with grpc.insecure_channel(server.address) as channel:
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+        for ask, request in (
+            (kserve.ServerMetadata, kserve_pb.ServerMetadataRequest()),
+            (kserve.ModelReady, kserve_pb.ModelReadyRequest(name="tiny")),
+            (kserve.ModelMetadata, kserve_pb.ModelMetadataRequest(name="tiny")),
+            (kserve.RepositoryIndex, kserve_pb.RepositoryIndexRequest()),
+        ):
+            ask(request, timeout=patient(30), metadata=METADATA)
     assert call(server.http_url, "POST", path, key, x_api_key=BOB).document["status"] == "done"
     assert call(server.http_url, "POST", f"{path}/result", key, x_api_key=BOB).status == 200
 

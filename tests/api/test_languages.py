@@ -1,6 +1,7 @@
 """Languages of texts: detected, listed and chosen; and by every API what becomes of texts that need no translation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -113,11 +114,16 @@ def test_a_document_is_judged_by_its_beginning(server: InProcessServer) -> None:
 
 
 @pytest.fixture(scope="module")
-def several(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def several_models(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
     models = tmp_path_factory.mktemp("models")
     write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva zho_Hant")
     write_tiny_bundle(models / "italian" / "1", "italian", "en", "it", seed=3)
-    with share(models=models, max_slots=4, pivot_language=("none",)).client() as client:
+    return share(models=models, max_slots=4, pivot_language=("none",), http_port=0)
+
+
+@pytest.fixture(scope="module")
+def several(several_models: InProcessServer) -> Iterator[Client]:
+    with several_models.client() as client:
         yield client
 
 
@@ -162,8 +168,28 @@ def test_with_a_target_that_is_translated_itself_texts_are_not_kept(
 def test_detection_knows_more_languages_than_are_served(several: Client) -> None:
     texts = [ENGLISH, "Wo ist hier der Bahnhof?", "123", HINDI, "Hi"]
     english, german, number, hindi, short = several.detect(texts)
-    assert [each[0].language_code for each in (english, german, number, hindi)] == ["en", "de", "und", "hi"]
-    assert number[0].confidence == 0.0
-    assert english[0].confidence > 0.9 > short[0].confidence
+    found = (english, german, number, hindi, short)
+    assert [each[0].language_code for each in found] == ["en", "de", "und", "hi", "und"]
+    assert number[0].confidence == short[0].confidence == 0.0
+    assert english[0].confidence > 0.9
     assert [each.confidence for each in hindi] == sorted((each.confidence for each in hindi), reverse=True)
     assert len(several.detect(["Hi, how?"] * 1024)) == 1024
+
+
+V3 = "/v3/projects/p/locations/global:"
+DETECTIONS: dict[str, tuple[str, str, Callable[[Any], str]]] = {
+    "v1": ("/v1/detect", "text", lambda answer: answer["detections"][0]["languages"][0]["language_code"]),
+    "libretranslate": ("/detect", "q", lambda answer: answer[0]["language"]),
+    "google.v2": ("/language/translate/v2/detect", "q", lambda answer: answer["data"]["detections"][0][0]["language"]),
+    "google.v3": (f"{V3}detectLanguage", "content", lambda answer: answer["languages"][0]["languageCode"]),
+}
+
+
+@pytest.mark.parametrize("name", DETECTIONS)
+def test_what_an_api_detects_it_also_translates_from(several_models: InProcessServer, name: str) -> None:
+    """The served codes, and `und` for a text that may be in many languages or has none."""
+    path, field, language_of = DETECTIONS[name]
+    for text in (ENGLISH, FRENCH, HINDI, "圖書館在哪裡？", "图书馆在哪里？", "OK", "42"):
+        found = language_of(call(several_models.http_url, "POST", path, {field: text}).document)
+        answer = send(several_models, name, text, found, "fr" if text != FRENCH else "en")
+        assert answer.status == 200, (text, found, answer.body)

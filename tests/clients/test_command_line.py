@@ -17,6 +17,7 @@ import pytest
 from dragoman_client import Client, MimeType, Options
 from service.documents import DocumentOptions, open_document
 from service.documents.report import doubt_about
+from service.domain.translation import MAX_CHUNK_CHARACTERS
 from tests.clients.command_line import dragoman_here
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
@@ -253,6 +254,47 @@ def read_terminal(terminal: int) -> str:
     return b"".join(parts).decode()
 
 
+def test_a_line_longer_than_a_call_is_cut_at_sentences_and_joined(translate: Any, tmp_path: Path) -> None:
+    longer = "Hello. " * (MAX_CHUNK_CHARACTERS // 7 + 1) + "keys"
+    done = translate(stdin=f"{longer}\nHello\n".encode())
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.decode().splitlines()
+    assert second == translate("Hello").stdout.decode().strip()
+    assert first.endswith(translate("keys").stdout.decode().strip())
+    assert first.count(".") == longer.count(".") or len(first) > len(second) * 1000
+
+
+def test_a_failure_leaves_outputs_as_they_were(translate: Any, tmp_path: Path) -> None:
+    kept, report = tmp_path / "kept.txt", tmp_path / "report.json"
+    kept.write_text("kept")
+    (tmp_path / "in.md").write_text("Hello")
+    for given in (("Hello",), ("-i", tmp_path / "in.md")):
+        for output in (tmp_path / "new.txt", kept):
+            assert translate("--to", "xx", "-o", output, "--report", report, *given).returncode == 2
+    assert kept.read_text() == "kept"
+    assert {each.name for each in tmp_path.iterdir()} == {"kept.txt", "in.md"}
+    assert translate("-o", kept, "--report", report, "Hello").returncode == 0
+    assert kept.read_bytes() == translate("Hello").stdout
+    assert translate("-o", kept, stdin=b"").returncode == 0
+    assert kept.read_bytes() == b""
+
+
+def test_a_port_for_http_is_told_from_a_server_that_is_not_there(server: ServerProcess) -> None:
+    for url in (server.http_url, server.ready_line.partition("metrics on ")[2].partition("/metrics")[0]):
+        line = one_line(dragoman_here("models", "--server", url.removeprefix("http://")))
+        assert line.endswith("is a port for HTTP; give the server's port for gRPC, by default 50051.")
+
+
+def test_a_terminal_is_told_that_it_is_read(server: ServerProcess) -> None:
+    terminal, other_end = pty.openpty()
+    with started(server, stdin=other_end) as process:
+        assert process.stderr.readline() == b"Reading from the terminal; end with Ctrl-D on a line of its own.\n"
+        os.write(terminal, b"Hello\n\x04")
+        assert process.wait(patient(30)) == 0
+    os.close(other_end)
+    os.close(terminal)
+
+
 @pytest.mark.parametrize("watched", [True, False])
 def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: Path, watched: bool) -> None:
     source = tmp_path / "in.txt"
@@ -338,9 +380,10 @@ def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Pat
 
 
 def test_a_text_that_the_server_refuses_is_named_by_its_place(server: ServerProcess) -> None:
-    source = f"Hello\n\n{'keys ' * 40_000}\n\n*{'window ' * 12_000}*.".encode()
+    """A plain one is cut where it is too long for a call, one with markup is not."""
+    source = f"Hello\n\n{'keys ' * 14_000}\n\na *b* {'window ' * 20_000}.".encode()
     run = dragoman_here("translate", "--server", server.address, *CUT, "--format", "md", stdin=source)
     assert run.returncode == 65
     message, note = run.stderr.decode().splitlines()
-    assert message.startswith("dragoman: texts have 199999 characters in total; allowed: 131072 per call.")
-    assert note == "dragoman: This is about the text at line 3."
+    assert re.match(r"dragoman: texts have 14\d{4} characters in total; allowed: 131072 per call\.", message)
+    assert note == "dragoman: This is about the text at line 5."

@@ -680,7 +680,7 @@ def test_a_file_is_cancelled_and_tried_again(files: Files) -> None:
     assert "Cancelled" in files.shown()[0]
     assert window.run("return document.activeElement.textContent") == "Try again"
     eventually(lambda: window.run("return document.querySelectorAll('#files a').length") == 1)
-    labels = r'\{code="CANCELLED",method="http/v1/files"\}'
+    labels = r'\{code="CANCELLED",kind="document",method="http/v1/files"\}'
     eventually(lambda: sum(samples(files.visit.server.get("/metrics")[2], f"dragoman_requests_total{labels}")) >= 1)
     files.visit.click("#files li:first-child button:last-child")
     assert len(files.shown()) == 1

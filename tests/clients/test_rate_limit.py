@@ -145,7 +145,7 @@ def is_answered(url: str) -> bool:
         return refused(stub.Translate, request_of(["Hello"])).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-@pytest.mark.parametrize("key", [SHOP, NIGHTLY])
+@pytest.mark.parametrize("key", [SHOP, NIGHTLY], ids=["shop", "nightly"])
 def test_the_example_names_keys_by_as_much_as_envoy_sends(key: str) -> None:
     config = yaml.safe_load(SERVICE_YAML.read_text())
     for each in config["descriptors"]:

@@ -126,7 +126,10 @@ def test_no_call_fails_while_versions_come_and_go(
         newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
         assert order.index(answer.texts) >= newest
     server.signal(signal.SIGTERM)
-    assert server.wait() == (0, "", "")
+    code, out, errors = server.wait()
+    assert (code, out) == (0, "")
+    told = [line.partition(" ")[2] for line in errors.splitlines()]
+    assert told == ["INFO dragoman.reloads: models were reloaded (changed); served: tiny/2"] * len(swaps)
 
 
 def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
@@ -168,7 +171,9 @@ def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
 
     server.signal(signal.SIGTERM)
     code, out, errors = server.wait()
-    (line,) = errors.splitlines()  # only once, however often it checked
+    # Once each, however often it checked.
+    assert [line for line in errors.splitlines() if "WARNING" not in line and "reloaded (changed)" not in line] == []
+    (line,) = [line for line in errors.splitlines() if "WARNING" in line]
     assert (code, out) == (0, "")
     assert f"{models / 'tiny' / '3'} is damaged: encoder.onnx does not match its checksum" in line
 

@@ -15,6 +15,7 @@ from export.cli import main
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.engine.runtime.kernels import PATH
 from tests.export.conftest import Converted
+from tests.export.extras import EXPORT, run_with_only
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import student
@@ -87,17 +88,14 @@ FOLDERS: dict[str, Callable[[Path], Path]] = {
     "student": student,
     "ctranslate2": lambda path: write_folder(path, "pre"),
 }
-WITHOUT_TORCH = (
-    "import sys; sys.modules.update(dict.fromkeys(['torch', 'onnxscript', 'transformers', 'matplotlib'])); "
-    "from export.cli import main; main(sys.argv[1:])"
-)
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_int8_needs_no_torch(kind: str, tmp_path: Path) -> None:
+def test_int8_needs_only_the_extra_convert(kind: str, tmp_path: Path) -> None:
     folder = FOLDERS[kind](tmp_path / "checkpoint")
     languages = ("--source-language", "en", "--target-language", "de") if kind == "ctranslate2" else ()
-    ended = run(WITHOUT_TORCH, "convert", str(folder), "--precision", "int8", "-o", str(tmp_path / "out"), *languages)
+    arguments = ("convert", folder, "--precision", "int8", "-o", tmp_path / "out", *languages)
+    ended = run_with_only("cpu,convert", EXPORT, arguments)
     assert ended.returncode == 0, ended.stderr
     assert Manifest.load(tmp_path / "out").verification["int8"]["num_positions"] > 0
     missing = "not compared with the original, as torch is not installed; pip install"
@@ -106,7 +104,8 @@ def test_int8_needs_no_torch(kind: str, tmp_path: Path) -> None:
 
 def test_a_pickle_needs_torch(tmp_path: Path) -> None:
     folder = _marian_pickle(tmp_path / "checkpoint")
-    ended = run(WITHOUT_TORCH, "convert", str(folder), "--precision", "int8", "-o", str(tmp_path / "out"))
+    arguments = ("convert", folder, "--precision", "int8", "-o", tmp_path / "out")
+    ended = run_with_only("cpu,convert", EXPORT, arguments)
     assert ended.returncode == 1
     assert ended.stderr.startswith("export: torch is not installed, which this command needs; pip install")
 

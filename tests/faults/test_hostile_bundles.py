@@ -103,7 +103,7 @@ def test_an_operator_that_ends_the_process_ends_another(plain_tiny_models: Path,
     (einsum,) = by_name(hostile_bundles.never_opened(), "Einsum")
     (bundle,) = find_bundles(spoilt(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", einsum))
     with pytest.raises(
-        BundleError, match=r"the trial process was killed by SIGABRT opening .*\.onnx; convert its checkpoint"
+        BundleError, match=r"the trial process was killed by SIGABRT opening .*\.onnx; convert its checkpoint again"
     ):
         try_out(bundle, ENGINE, SESSION, command=(sys.executable, "-c", UNCHECKED + TRY))
 

@@ -6,7 +6,7 @@ from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.cli.doctor.finding import Finding, fail, ok, warn
 from service.config.server_config import ServerConfig
-from service.models.repository import FoundBundle, read_models
+from service.models.repository import FoundBundle, read_models, shared_pair
 
 
 def found_bundles(config: ServerConfig) -> tuple[list[FoundBundle], list[Finding]]:
@@ -43,16 +43,5 @@ def bundles(config: ServerConfig, found: list[FoundBundle], *, loads: bool) -> I
 
 def pairs(found: list[FoundBundle]) -> Iterator[Finding]:
     """Yield whether a language pair is shared by several models: then calls must name one."""
-    homes: dict[tuple[str, str], set[str]] = {}
-    for bundle in found:
-        for pair in bundle.manifest.pairs():
-            homes.setdefault((pair.source_language_code, pair.target_language_code), set()).add(bundle.name)
-    shared = {pair: sorted(names) for pair, names in homes.items() if len(names) > 1}
-    if shared:
-        (source, target), names = next(iter(shared.items()))
-        more = f", and {len(shared) - 1} more pairs" if len(shared) > 1 else ""
-        yield warn(
-            "languages",
-            f"{source}-{target} is translated by {' and '.join(names)}{more}",
-            f"calls that name no model get {names[0]}.",
-        )
+    if line := shared_pair(bundle.manifest for bundle in found):
+        yield warn("languages", *line)

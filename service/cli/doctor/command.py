@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.config.sources import Settings
 
 
-@click.command(cls=SettingsCommand)
+@click.command(cls=SettingsCommand, short_help="Check whether a server would work here.")
 @click.option("--load", "loads", is_flag=True, help="Also load each bundle, and translate its test sentences.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list for programs.")
 def doctor(settings: "Settings", loads: bool, as_json: bool) -> None:

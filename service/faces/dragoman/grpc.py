@@ -75,6 +75,7 @@ def dragoman_api(translator: Translator, default_deadline_seconds: float) -> Grp
         SERVICE_NAME,
         lambda server: pb_grpc.add_TranslationServiceServicer_to_server(servicer, server),
         kinds={"Translate": CallKind.TRANSLATE, "TranslateStream": CallKind.STREAM},
+        listing=("ListModels",),
         priority_of={"Translate": _priority},
     )
 

@@ -56,7 +56,13 @@ def google_api(translator: Translator, default_deadline_seconds: float) -> GrpcA
             tuple(grpc.method_handlers_generic_handler(service, methods) for service, methods in handlers.items())
         )
 
-    return GrpcApi(SERVICE_NAME, add_to, KINDS, priority_of={"TranslateText": normal_priority})
+    return GrpcApi(
+        SERVICE_NAME,
+        add_to,
+        KINDS,
+        listing=("GetSupportedLanguages",),
+        priority_of={"TranslateText": normal_priority},
+    )
 
 
 async def _refuse(method: str, request: bytes, context: Context) -> bytes:

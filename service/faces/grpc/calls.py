@@ -47,6 +47,7 @@ class CallInterceptor(Interceptor):
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
+        self._listing = frozenset(api.path(method) for api in apis for method in api.listing)
         self._priority_of = {api.path(method): read for api in apis for method, read in api.priority_of.items()}
         self._kinds = {api.path(method): kind for api in apis for method, kind in api.kinds.items()}
         pipeline.knows((path.removeprefix("/"), kind) for path, kind in self._kinds.items())
@@ -68,6 +69,7 @@ class CallInterceptor(Interceptor):
                     details.method,
                     self._kinds.get(details.method, CallKind.OTHER),
                     needs_key=not details.method.startswith(self._keyless),
+                    takes_tokens=details.method not in self._listing,
                     priority_of=self._priority_of.get(details.method),
                 )
                 handler = self._handlers[details.method] = calls.handler()
@@ -87,6 +89,7 @@ class _MethodHandler:
         kind: CallKind,
         *,
         needs_key: bool,
+        takes_tokens: bool,
         priority_of: ReadPriority | None,
     ) -> None:
         self._pipeline = pipeline
@@ -95,6 +98,7 @@ class _MethodHandler:
         self._method = method.removeprefix("/")
         self._kind = kind
         self._needs_key = pipeline.asks_for_keys and needs_key
+        self._takes_tokens = takes_tokens
         self._priority_of = priority_of
         self._is_unary = handler.unary_unary is not None
         self._is_streamed = bool(handler.request_streaming)
@@ -188,7 +192,9 @@ class _MethodHandler:
             return behaviour(message if deserialize is None else parse(deserialize, message), context)
 
         try:
-            response = await self._pipeline.serve(call, work, metadata, context.time_remaining)
+            response = await self._pipeline.serve(
+                call, work, metadata, context.time_remaining, takes_tokens=self._takes_tokens
+            )
         except ServiceError as error:
             failure = _without_frames(error)
         else:

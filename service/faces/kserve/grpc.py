@@ -133,4 +133,5 @@ def kserve_api(
         lambda server: pb_grpc.add_GRPCInferenceServiceServicer_to_server(servicer, server),
         kinds=dict.fromkeys(("ModelInfer", "ModelStreamInfer"), CallKind.TRANSLATE),
         keyless=("ServerLive", "ServerReady"),
+        listing=("ServerMetadata", "ModelReady", "ModelMetadata", "RepositoryIndex"),
     )

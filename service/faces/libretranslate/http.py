@@ -135,7 +135,7 @@ class LibreTranslate:
         texts, _ = messages.texts_of(messages.body_of(request, messages.DetectBody).q)
         current_call().asks_for(texts, translates=False)
         [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
-        return in_json(messages.detections_document(detected))
+        return in_json(messages.detections_document(detected, self._translator.catalogue().languages()))
 
     async def suggest(self, request: HttpRequest) -> HttpAnswer:
         raise Unimplemented("suggestions are disabled on this server", advice="use a glossary for terms")

@@ -3,7 +3,7 @@
 Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -161,9 +161,14 @@ def answer_document(
     return document
 
 
-def detections_document(detected: Sequence[DetectedLanguage]) -> list[Document]:
-    """Return the languages that a text may be in, best first, without those of less than one per cent."""
+def detections_document(detected: Sequence[DetectedLanguage], served: Collection[str]) -> list[Document]:
+    """Return the languages that a text may be in, best first, without those of less than one per cent.
+
+    For a text without a language that is English, as LibreTranslate answers, or `auto` where English is not `served`.
+    """
     best, *others = detected
+    if best.language_code == UNDETERMINED and _NO_LANGUAGE.language_code not in served:
+        return [_detection(DetectedLanguage(AUTO, 0.0))]
     likely = [each for each in others if round(100 * each.confidence) > 0]
     return [_detection(each) for each in (best, *likely)]
 

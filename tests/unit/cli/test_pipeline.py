@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.cli.pipeline import MAX_CALLS, map_chunks
+from service.cli.pipeline import MAX_CALLS, map_chunks, parts_of
 from service.cli.streams import Line
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, FinishReason, Translation
 from tests.patience import patient
@@ -137,3 +137,18 @@ def test_a_failed_call_ends_it_in_its_place() -> None:
         seen.extend(pair for chunk in chunks for pair in chunk)
     assert len(seen) <= MAX_CHUNK_TEXTS * 3
     assert all(line.text == "x" for line, _ in seen)
+
+
+@given(st.text(alphabet="ab. ?!。\u00e9", max_size=300), st.integers(1, 40))
+def test_parts_of_a_text_are_short_and_all_of_it(text: str, longest: int) -> None:
+    parts = list(parts_of(text, "en", longest))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= longest
+
+
+def test_parts_end_with_sentences_or_else_with_words() -> None:
+    assert list(parts_of("One two. Three four. Five.", "en", 22)) == ["One two. Three four. ", "Five."]
+    assert list(parts_of("One two. Three four five six. Seven.", "en", 12)) == [
+        "One two. ", "Three four ", "five six. ", "Seven.",
+    ]  # fmt: skip
+    assert list(parts_of("abcdefgh", "", 3)) == ["abc", "def", "gh"]

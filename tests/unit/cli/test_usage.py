@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import cast
 
+import click
 import grpc
 import pytest
 from click.testing import CliRunner
 
+from export.cli import main as export_commands
 from service.cli.errors import OF_STATUS, CommandError, ExitCode
 from service.cli.main import dragoman, failure_of, run
 from service.cli.options import API_KEY
@@ -101,6 +103,24 @@ def test_bulk_says_what_is_wrong_and_writes_nothing(
     result = CliRunner().invoke(dragoman, ["bulk", str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), *arguments])
     assert (result.exit_code, told in result.output) == (ExitCode.USAGE, True), result.output
     assert [each.name for each in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_bulk_without_models_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("a\n")
+    result = CliRunner().invoke(dragoman, ["bulk", "in.txt", "out.txt", "--to", "de"])
+    assert str(result.exception).startswith("models is not a directory; give one of bundles with --models")
+    assert getattr(result.exception, "__notes__", ()) == [
+        "This command translates with models in this process (--models), or with a server (--server)."
+    ]
+    assert not Path("out.txt").exists()
+
+
+@pytest.mark.parametrize("group", [dragoman, export_commands], ids=["dragoman", "export"])
+def test_the_list_of_commands_is_not_cut(group: click.Group) -> None:
+    shown = CliRunner().invoke(group, ["--help"], terminal_width=80).output.partition("Commands:")[2]
+    assert len(shown.splitlines()) > 5
+    assert "..." not in shown
 
 
 @pytest.mark.parametrize(

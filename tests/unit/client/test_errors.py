@@ -7,8 +7,9 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
 
-from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+from dragoman_client import Client, ClientError, NoServer, NotSecure, TlsAdvice
 from dragoman_client.errors import client_error
+from dragoman_client.pb import translation_pb2 as pb
 
 SERVER = "translate.example:50051"
 
@@ -116,3 +117,23 @@ def test_an_error_can_name_its_field_in_other_terms() -> None:
         error.retry_after_seconds,
     )
     assert str(ClientError("full", "RESOURCE_EXHAUSTED").renamed("line 1")) == "full"
+
+
+def test_a_list_of_models_is_asked_for_again_when_the_server_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(Failure, grpc.RpcError):
+        """The error of a call that a server has no room for."""
+
+    status = status_pb2.Status(code=8, message="full")
+    status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=Duration(nanos=1_000_000)))
+    trailers = ("grpc-status-details-bin", status.SerializeToString())
+    failures = [Full(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", trailers) for _ in range(2)]
+
+    def answer(*_: Any, **__: Any) -> pb.ListModelsResponse:
+        if failures:
+            raise failures.pop()
+        return pb.ListModelsResponse(models=[pb.Model(name="tiny")])
+
+    with Client("127.0.0.1:1") as client:
+        monkeypatch.setattr(client, "_list_models", answer)
+        assert [model.name for model in client.models()] == ["tiny"]
+    assert failures == []

@@ -1,6 +1,7 @@
 """gRPC's targets and options for one server and for several."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,32 @@ def test_several_that_grpc_can_not_take_are_refused(server: str) -> None:
     with pytest.raises(ValueError, match=r"dns:///name:50051") as raised:
         target_of(server)
     assert server in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ("127.0.0.1", "is no HOST:PORT"),
+        ("translate.example", "is no HOST:PORT"),
+        ("localhost:99999", "a port from 1 to 65535"),
+        ("localhost:http", "is no HOST:PORT"),
+        (":50051", "is no HOST:PORT"),
+        ("::1", "is no HOST:PORT"),
+        ("[::1]", "is no HOST:PORT"),
+        ("http://127.0.0.1:8080/", "is a URL; give host and port for gRPC, such as 127.0.0.1:50051."),
+        ("https://translate.example/v1", "such as translate.example:50051, with TLS."),
+        ("grpc://translate.example:50051", "such as translate.example:50051."),
+    ],
+)
+def test_what_is_no_address_is_told_what_one_is(server: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)) as raised:
+        target_of(server)
+    assert str(raised.value).startswith(server)
+
+
+@pytest.mark.parametrize("server", ["unix:/run/dragoman.sock", "dns:dragoman", "xds:///dragoman"])
+def test_what_only_grpc_knows_is_left_to_it(server: str) -> None:
+    assert target_of(server).target == server
 
 
 def test_the_documented_copy_is_what_the_client_uses() -> None:

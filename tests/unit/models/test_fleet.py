@@ -328,11 +328,26 @@ async def test_a_fault_of_one_model_stops_no_other(stage: Stage, caplog: pytest.
 async def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
     fleet = await stage.serving("b")
     shutil.copytree(stage.root / "b", stage.root / "a")
-    assert await fleet.reload() is FAILED
-    assert stage.since() == ["refused b"]
+    assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
+    assert stage.since() == ["refused a"]
     shutil.rmtree(stage.root / "b")  # moved, then
     assert await fleet.reload() is CHANGED
     assert stage.since() == ["loaded b/1:0", "serves b/1:0", "stopped b/1:0", "retired b/1:0"]
+
+
+async def test_a_start_serves_one_of_two_of_the_same_name_and_says_which(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.put("b", "1")
+    for other in ("a", "c"):
+        shutil.copytree(stage.root / "b", stage.root / other)
+    fleet = stage.fleet()
+    await fleet.load()
+    assert [model.bundle.directory for model in fleet.models] == [stage.root / "b" / "1"]
+    told = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert len(told) == 2
+    assert f"{stage.root / 'a'} holds a model named 'b', as {stage.root / 'b'} does, and only the latter" in told[0]
+    assert await fleet.reload() is UNCHANGED
 
 
 async def test_a_missing_or_empty_repository_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -73,13 +73,28 @@ def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest)
     (tmp_path / "empty").mkdir()
     models = {model.path.name: model for model in read_models(tmp_path, 2)}
     found = {name: [bundle.version for bundle in model.bundles] for name, model in models.items()}
-    assert found == {"empty": [], "fine": ["1"], "half": ["1"], "left": [], "right": []}
+    assert found == {"empty": [], "fine": ["1"], "half": ["1"], "left": ["1"], "right": []}
     assert {name: len(model.faults) for name, model in models.items()} == {
-        "empty": 0, "fine": 0, "half": 1, "left": 1, "right": 1,
+        "empty": 0, "fine": 0, "half": 1, "left": 0, "right": 1,
     }  # fmt: skip
-    (line,) = models["left"].faults
-    assert line == f"{tmp_path / 'left'} and {tmp_path / 'right'} share the name 'twin'; remove all but one."
-    assert models["right"].faults == (line,)
+    (line,) = models["right"].faults
+    assert line == (
+        f"{tmp_path / 'right'} holds a model named 'twin', as {tmp_path / 'left'} does, and only the latter is "
+        "served; remove one, or convert it again with another --name."
+    )
+
+
+@pytest.mark.parametrize(
+    ("folders", "served", "kept"),
+    [(("a", "b"), (), "a"), (("a", "twin"), (), "twin"), (("a", "b", "twin"), ("b",), "b"), (("a", "b"), ("c",), "a")],
+)
+def test_of_a_name_the_served_model_stays_else_that_of_the_folder(
+    tmp_path: Path, manifest: Manifest, folders: tuple[str, ...], served: tuple[str, ...], kept: str
+) -> None:
+    for folder in folders:
+        put(tmp_path / folder / "1", manifest, "twin")
+    models = read_models(tmp_path, 1, [tmp_path / folder for folder in served])
+    assert [model.path.name for model in models if model.bundles] == [kept]
 
 
 def test_bundles_are_equal_by_place_and_manifest(tiny_bundle: Path, tmp_path: Path, manifest: Manifest) -> None:

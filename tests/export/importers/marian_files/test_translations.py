@@ -287,4 +287,4 @@ def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
     assert done.exit_code == EXIT_BAD_CHECKPOINT
     assert "converted 2 of 3 checkpoints" in done.output
     assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/1")) == ["ende", "fren"]
-    assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fr-en"
+    assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fren"

@@ -37,8 +37,9 @@ def test_a_module_stays_as_it_was(said: dict[str, Any], tmp_path: Path, capsys: 
     module.get_submodule("transformer.encoder").eval().requires_grad_(False)
     before, modes = copy.deepcopy(module.state_dict()), [each.training for each in module.modules()]
     learns = [each.requires_grad for each in module.parameters()]
-    found = convert(module, str(tmp_path / "1"), precision="int8", logits=lambda model, *ids: model(*ids), **said)
-    assert f"Pytorch: {found.architecture['num_parameters'] / 1e6:.1f} M parameters" in capsys.readouterr().out
+    output = str(tmp_path / "post" / "1")
+    found = convert(module, output, precision="int8", logits=lambda model, *ids: model(*ids), **said)
+    assert f"post: {found.architecture['num_parameters'] / 1e6:.1f} M parameters" in capsys.readouterr().out
     assert [each.training for each in module.modules()] == modes
     assert [each.requires_grad for each in module.parameters()] == learns
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())

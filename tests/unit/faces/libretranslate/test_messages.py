@@ -154,10 +154,11 @@ def test_the_detected_language_comes_with_its_confidence_among_all() -> None:
 
 def test_detections_are_in_per_cent_and_as_floats() -> None:
     found = messages.detections_document(
-        [DetectedLanguage("zh", 0.714), DetectedLanguage("de", 0.006), DetectedLanguage("fr", 0.004)]
+        [DetectedLanguage("zh", 0.714), DetectedLanguage("de", 0.006), DetectedLanguage("fr", 0.004)], ["de", "zh"]
     )
-    und = messages.detections_document([DetectedLanguage("und", 0.0)])
-    assert und == [{"confidence": 0.0, "language": "en"}]
+    for served, code in ((["de", "en"], "en"), (["de", "fr"], "auto")):
+        und = messages.detections_document([DetectedLanguage("und", 0.0)], served)
+        assert und == [{"confidence": 0.0, "language": code}]
     assert json.dumps(found) == '[{"confidence": 71.0, "language": "zh-Hans"}, {"confidence": 1.0, "language": "de"}]'
 
 
