@@ -38,7 +38,7 @@ def check_destination(destination: Path, *, force: bool = False) -> None:
     """Refuse to replace anything but an empty folder or, with `force`, a bundle."""
     if (destination / MANIFEST_NAME).is_file():
         if not force:
-            raise BundleError(f"{destination} is a bundle, and is kept; add --force to replace it.")
+            raise BundleError(f"{destination} already is a bundle; add --force to replace it.")
         return
     for parent in destination.parents:
         if parent.exists() and not parent.is_dir():

@@ -23,7 +23,7 @@ from export.importers.json_file import read_json
 from export.importers.safetensors_file import write_safetensors
 from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES, WeightFiles
 
-_SET_IS_FOR = "--set is for folders of transformers, of which the generation settings are read; leave it out"
+_SET_IS_FOR = "--set changes the generation settings of transformers' folders, and this is none; leave it out"
 _SETTINGS = TAKEN_OVER | REFUSED.keys() | WITHOUT_EFFECT
 
 
@@ -49,7 +49,9 @@ def changed(source: Path, changes: Changes) -> Iterator[tuple[Path, dict[str, An
     if is_adapter(source) and (changes.base or _has_weights(source)):
         done["adapter"] = source.resolve().name
     elif changes.base is not None:
-        raise CheckpointError(source, [f"it has no {ADAPTER_CONFIG}, and --base is for PEFT's adapters; leave it out"])
+        raise CheckpointError(
+            source, [f"--base is for PEFT adapters, and this folder has no {ADAPTER_CONFIG}; leave it out"]
+        )
     if not source.is_dir() and changes.settings:
         raise CheckpointError(source, [_SET_IS_FOR])
     if not base.is_dir() and done:

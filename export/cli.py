@@ -30,7 +30,7 @@ main.add_command(score)
 @main.command(short_help="Write the bundle of CHECKPOINT, verified.")
 @click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
-@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
 @click.option("--name", callback=usable_name, help="Name of the model; by default NAME of --output ROOT/NAME/1.")
@@ -44,7 +44,8 @@ main.add_command(score)
 @click.option(
     "--check",
     type=click.Path(path_type=Path),
-    help="For int8: a text file, on whose lines it is compared, too; without English, instead of our golden texts.",
+    help="For int8: a text file whose lines are compared, too; for models without English, instead of the "
+    "golden texts.",
 )
 @click.option(
     *("--set", "settings"),
@@ -62,7 +63,7 @@ main.add_command(score)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="For pytorch: JSON file with the settings that weights don't show.",
+    help="For pytorch: JSON file with the settings that the weights don't show.",
 )
 @click.option(
     "--like",
@@ -73,7 +74,7 @@ main.add_command(score)
 @click.option(
     "--names",
     type=click.Path(path_type=Path),
-    help="For pytorch: TOML file of the names that the weights have, if no known layout has them.",
+    help="For pytorch: TOML file that maps the names of the weights, if they match no known layout.",
 )
 @click.option(
     "--tokenizer",
@@ -90,12 +91,12 @@ main.add_command(score)
     "is_prose",
     flag_value=False,
     default=True,
-    help="For codes, formulas and the like: servers neither cut nor search texts, nor mend translations.",
+    help="For code, formulas and the like: servers don't split or search texts, nor correct translations.",
 )
 @click.option(
     "--positions",
     type=click.Choice(["marian"]),
-    help="For transformers' Marian folders: as Marian computes them; transformers computes others.",
+    help="For transformers' Marian folders: compute positions as Marian does; transformers differs.",
 )
 def convert(
     checkpoint: str,
@@ -169,7 +170,7 @@ def convert(
         codes.append(code)
         if code:
             click.echo(f"export: {problem}", err=True)
-    _say(f"{codes.count(0)} of {len(found)} checkpoints are converted")
+    _say(f"converted {codes.count(0)} of {len(found)} checkpoints")
     sys.exit(next(filter(None, codes), 0))
 
 
@@ -220,12 +221,14 @@ def inspect(bundle: Path, as_json: bool) -> None:
 @main.command(short_help="Add a shortlist to BUNDLE, which is faster.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
-@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")
 @click.option("--texts", type=_FILE, help="Texts to translate, a line each: many thousands.")
 @click.option("--lexicon", type=_FILE, help="Marian's lex.s2t or lex.bin, instead of texts.")
 @click.option("--first", default=50, show_default=True, help="Most frequent tokens that are always allowed.")
-@click.option("--best", default=50, show_default=True, help="Tokens that a source token is translated to.")
-@click.option("--check", type=_FILE, help="Lines of source, tab and reference: what it costs in BLEU.")
+@click.option(
+    "--best", default=50, show_default=True, help="Most frequent translations that are allowed for a source token."
+)
+@click.option("--check", type=_FILE, help="Lines of source, tab and reference, to measure the cost in BLEU.")
 def shortlist(
     bundle: Path,
     output: Path,

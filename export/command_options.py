@@ -16,7 +16,7 @@ def usable_name(_context: click.Context, _option: click.Parameter, name: str | N
 
     if not is_name(name):
         raise click.BadParameter(
-            f"{name[:60]!r} is not a valid name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
+            f"{name[:60]!r} is not a valid name; allowed: 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
         )
     return name
 

@@ -74,7 +74,7 @@ def convert(
             return write(lambda: dataclasses.replace(load(), is_prose=is_prose), destination)
         source = Path(source)
         if destination.resolve().is_relative_to(source.resolve()):
-            raise BundleError(f"{destination} is inside of {source}; choose another --output.")
+            raise BundleError(f"{destination} is inside {source}; choose another --output.")
         with changed(source, changes) as (folder, done):
             return write(
                 lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done, is_prose=is_prose),

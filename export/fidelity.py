@@ -97,7 +97,10 @@ def ask_if_installed(
     needed, free = checkpoint.model.num_weights * REFERENCE_BYTES + REFERENCE_LIBRARIES, free_bytes()
     if checkpoint.open_reference is not None and needed > free:
         sizes = f"takes about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free"
-        clock.done("refer", f"not compared with the original, which {sizes}; convert it where there is more")
+        clock.done(
+            "refer",
+            f"not compared with the original, which {sizes}; to compare it, convert on a machine with more memory",
+        )
         return None
     try:
         expected = ask_reference(checkpoint, sentences, beam_sizes)

@@ -74,17 +74,19 @@ def download(name: HubName, say: Callable[[str], None]) -> Path:
         from huggingface_hub import errors
     except ModuleNotFoundError:
         raise HubError(
-            f"{name} is no folder here, and huggingface_hub, which would download a model of this name, is not "
-            f"installed; {how_to_install('huggingface_hub')}, or give a folder"
+            f"{name} is not a folder here, and huggingface_hub, which would download a model of this name, is "
+            f"not installed; {how_to_install('huggingface_hub')}, or give a folder"
         ) from None
     try:
         found = hub.HfApi().model_info(name.model, revision=name.revision, files_metadata=True, timeout=_SECONDS)
     except errors.GatedRepoError:
         raise _failure(name, _GATED) from None
     except errors.RevisionNotFoundError:
-        raise _failure(name, f"it has no branch, tag or commit {name.revision!r}; without @ its main one is") from None
+        raise _failure(
+            name, f"it has no branch, tag or commit {name.revision!r}; leave out @ and what follows for the main branch"
+        ) from None
     except errors.RepositoryNotFoundError:
-        advice = f"no model has this name, or it is private; check the name, or {_LOG_IN}; nor is such a folder here"
+        advice = f"there is no folder and no public model of this name; check the name, or {_LOG_IN}"
         raise _failure(name, advice) from None
     except Exception as error:  # of the HTTP library that the client's version happens to use
         if cached := _cached(name):
@@ -96,7 +98,9 @@ def download(name: HubName, say: Callable[[str], None]) -> Path:
     files = needed_files(sizes)
     if not files:
         others = ", ".join(sorted(each for each in sizes if each.endswith(_SUFFIXES_OF_WEIGHTS))[:5])
-        raise _failure(name, f"its weights are {others or 'missing'}; read are model.safetensors and pytorch_model.bin")
+        raise _failure(
+            name, f"its weights are {others or 'missing'}; supported: model.safetensors and pytorch_model.bin"
+        )
     say(f"{name} at {found.sha}: {len(files)} of {len(sizes)} files, {sum(map(sizes.__getitem__, files)) / 1e6:.1f} MB")
     try:
         return Path(
@@ -105,7 +109,7 @@ def download(name: HubName, say: Callable[[str], None]) -> Path:
     except errors.GatedRepoError:
         raise _failure(name, _GATED) from None
     except Exception as error:  # as above, and of the disk
-        advice = "run this again to go on where it ended"
+        advice = "run this again to resume where it stopped"
         raise _failure(name, f"{_first_line(error)}; {advice}") from None
 
 

@@ -71,7 +71,7 @@ def write_listed(
     find_kernels()  # for the engine
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
     if any(len(pair) < 2 for pair in pairs):
-        raise ValueError(f"{check} has a line without a tab; expected are a source, a tab and a reference")
+        raise ValueError(f"{check} has a line without a tab; expected a source, a tab and a reference")
     score = None if check is None else _bleu([pair[1] for pair in pairs])
     made = _shortlist(bundle, manifest, texts, lexicon, first, best)
     clock.done("count", f"lists of {len(made.offsets) - 1} tokens, {len(made.ids)} ids")

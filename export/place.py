@@ -19,7 +19,7 @@ def check_name(destination: Path, name: str) -> None:
     """Refuse a name that another model of the repository has: a server would serve only one of the two."""
     for folder, manifest in _beside(destination).items():
         if manifest.name == name:
-            raise BundleError(f"{folder.parent} holds a model of the name {name!r} already; choose another --name.")
+            raise BundleError(f"{folder.parent} already holds a model named {name!r}; choose another --name.")
 
 
 def shared_pair_of(destination: Path, manifest: Manifest) -> str | None:

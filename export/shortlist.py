@@ -35,7 +35,7 @@ class Shortlist:
 def read_shortlist(data: bytes, source_size: int, target_size: int) -> Shortlist:
     """Read a file that Marian wrote (`lex.s2t.bin`), for vocabularies of these sizes."""
     if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
-        raise ValueError("it is no shortlist of Marian's")
+        raise ValueError("it is not a Marian shortlist")
     _, checksum, first, _, num_offsets, num_ids = _HEAD.unpack_from(data)
     size = _HEAD.size + 8 * num_offsets + 4 * num_ids
     if size != len(data):

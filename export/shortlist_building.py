@@ -45,7 +45,7 @@ class Counts:
 def count_translations(directory: Path, manifest: Manifest, lines: Sequence[str]) -> Counts:
     """Translate lines with a bundle, and count what it attends to: each target token comes from one source token."""
     if not manifest.graphs.alignment:
-        raise ValueError("it tells no alignments, which shortlists are made of; convert its checkpoint again")
+        raise ValueError("it returns no alignments, which shortlists are made from; convert its checkpoint again")
     tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
     longest, options, counts = manifest.limits.max_source_tokens, greedy_options(manifest), Counts()
     opened, config = open_graphs(directory, manifest)

@@ -81,7 +81,7 @@ def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -
     try:
         texts = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeError) as error:
-        raise CheckpointError(file, [f"it is no text file in UTF-8: {error}"]) from error
+        raise CheckpointError(file, [f"it is not a UTF-8 text file: {error}"]) from error
     languages = next(checkpoint.pairs())
     given = [(languages, text) for text in texts if text.strip()]
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)

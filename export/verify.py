@@ -110,7 +110,7 @@ def verify(
     if not report.max_relative_error < report.max_relative_error_allowed:
         raise VerificationError(
             f"the graphs' largest error is {report.max_error:.3g}, {report.max_relative_error:.3g} of the logits' "
-            f"range; allowed is {report.max_relative_error_allowed:.0e}."
+            f"range; allowed: {report.max_relative_error_allowed:.0e}."
         )
     eos_id = checkpoint.tokenizer.eos_id
     complete = [sentence for sentence in golden if outputs[sentence][-1] == eos_id]
@@ -163,7 +163,7 @@ def verify_alignment(
             if not error < allowed:
                 raise VerificationError(
                     f"{each.text!r}: the alignment graph's attention is up to {error:.3g} off the model's; "
-                    f"allowed is {allowed:.0e}."
+                    f"allowed: {allowed:.0e}."
                 )
             largest = max(largest, error)
     return largest

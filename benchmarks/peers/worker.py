@@ -47,7 +47,7 @@ def open_peer(settings: PeerSettings) -> Peer:
         from benchmarks.peers.generate import GeneratePeer
 
         return GeneratePeer(settings)
-    raise ValueError(f"engine is {settings.engine!r}; allowed are {', '.join(ENGINES)}.")
+    raise ValueError(f"engine is {settings.engine!r}; allowed: {', '.join(ENGINES)}.")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def check_fields(given: Mapping[str, Any]) -> None:
     """
     for name, value in given.items():
         if name not in _TYPES:
-            raise TypeError(f"{name} is not a keyword of this call; {_advice(name)}")
+            raise TypeError(f"{name} is not an argument of this call; {_advice(name)}")
         expected = _TYPES[name]
         origin = typing.get_origin(expected)
         if origin is Sequence:
@@ -90,7 +90,7 @@ def _advice(name: str) -> str:
     if name in _OPTIONS:
         return f"give options=Options({name}=...)."
     near = difflib.get_close_matches(name, (*_TYPES, *_OPTIONS), n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(_TYPES)}."
+    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(_TYPES)}."
 
 
 def _described(kind: type) -> str:

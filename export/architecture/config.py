@@ -170,13 +170,13 @@ class ModelConfig:
         if self.relative_bias is not None:
             problems += _bias_problems(self.relative_bias)
             if self.autoregression == "ssru":
-                problems.append("relative_bias needs self-attention, which autoregression ssru has none of")
+                problems.append("relative_bias needs self-attention, which autoregression ssru lacks")
         if self.positions.is_sinusoidal and self.d_model % 2:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
         if self.rotary_size % 2 or self.rotary_size > self.head_size:
             problems.append(f"positions rotate {self.rotary_size} of a head's {self.head_size} components, not pairs")
         if self.rotary_size and self.autoregression == "ssru":
-            problems.append("positions.layout rotary needs self-attention, which autoregression ssru has none of")
+            problems.append("positions.layout rotary needs self-attention, which autoregression ssru lacks")
         if self.state_size % STATE_MULTIPLE:
             problems.append(
                 f"d_model {self.state_size} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"
@@ -186,7 +186,7 @@ class ModelConfig:
         if self.share_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             problems.append("share_embeddings needs vocabularies of the same size")
         if self.positions.base == 0.0:
-            problems.append("positions.base is 0, allowed is a number above 0")
+            problems.append("positions.base is 0, allowed: a number above 0")
         if self.positions.cosine_exponent == "unbracketed" and self.positions.layout != "interleaved":
             problems.append("positions.cosine_exponent unbracketed needs positions.layout interleaved")
         smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
@@ -200,7 +200,7 @@ class ModelConfig:
                 problems.append(f"{name} {getattr(self, name)} is outside the vocabulary of {size}")
         for name in ("dropout", "attention_dropout"):
             if not getattr(self, name) < 1.0:
-                problems.append(f"{name} is {getattr(self, name)}, allowed is 0 up to below 1")
+                problems.append(f"{name} is {getattr(self, name)}, allowed: 0 up to below 1")
         if not problems:
             try:
                 self.of("decoder")
@@ -235,7 +235,7 @@ def _bias_problems(bias: RelativeBiasConfig) -> list[str]:
     if bias.num_buckets % 2 == 0 and bias.num_buckets >= 4 and bias.max_distance > bias.num_buckets // 2:
         return []
     return [
-        f"relative_bias has {bias.num_buckets} buckets for distances up to {bias.max_distance}; allowed are an even "
+        f"relative_bias has {bias.num_buckets} buckets for distances up to {bias.max_distance}; allowed: an even "
         "number from 4, and more than half as many distances"
     ]
 
@@ -246,18 +246,18 @@ def _mistyped(config: ModelConfig | PositionConfig | RelativeBiasConfig) -> list
         value, kind = getattr(config, item.name), item.type
         if typing.get_origin(kind) is Literal:
             if value not in (choices := typing.get_args(kind)):
-                problems.append(f"{item.name} is {value!r}, allowed are {', '.join(choices)}")
+                problems.append(f"{item.name} is {value!r}, allowed: {', '.join(choices)}")
         elif kind is int or (kind == int | None and value is not None):
             lowest = 0 if item.name.endswith("_id") or item.name == "offset" else 1
             highest = _MAX_SIZES.get(item.name, MAX_SIZE)
             if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-                problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest} to {highest}")
+                problems.append(f"{item.name} is {value!r}, allowed: a number from {lowest} to {highest}")
         elif kind is float:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_number or not 0.0 <= value <= _MAX_NUMBER:
-                problems.append(f"{item.name} is {value!r}, allowed is a number from 0 to {_MAX_NUMBER:g}")
+                problems.append(f"{item.name} is {value!r}, allowed: a number from 0 to {_MAX_NUMBER:g}")
         elif kind is bool and not isinstance(value, bool):
-            problems.append(f"{item.name} is {value!r}, allowed are true, false")
+            problems.append(f"{item.name} is {value!r}, allowed: true, false")
     return problems
 
 

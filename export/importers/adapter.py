@@ -72,7 +72,7 @@ def merged(directory: Path, weights: Mapping[str, Array]) -> dict[str, Array]:
         if found := _LORA.fullmatch(name):
             pairs.setdefault(found["module"], {})[found["part"]] = as_float32(value)
         elif "lora_" in name:
-            problems.append(f"{name} is not of plain LoRA on a linear layer")
+            problems.append(f"{name} is not plain LoRA on a linear layer")
         elif (known := _known(name, weights)) is None:
             problems.append(f"the base model has no {name}")
         elif value.shape != weights[known].shape:
@@ -97,15 +97,15 @@ def merged(directory: Path, weights: Mapping[str, Array]) -> dict[str, Array]:
 def _read_settings(document: Mapping[str, Any], problems: list[str]) -> _Settings:
     kind = document.get("peft_type")
     if kind != "LORA":
-        problems.append(f"peft_type is {str(kind)[:60]!r}; merged is LORA only")
+        problems.append(f"peft_type is {str(kind)[:60]!r}; only LORA can be merged")
     for name, value in sorted(document.items()):
         allowed = _NEUTRAL.get(name, ())
         if name not in _WITHOUT_EFFECT and value not in (None, False, [], {}, "", *allowed):
-            supported = f"supported is {', '.join(map(str, allowed))}" if allowed else "merged is plain LoRA only"
+            supported = f"supported: {', '.join(map(str, allowed))}" if allowed else "only plain LoRA can be merged"
             problems.append(f"{name} is {repr(value)[:60]}; {supported}")
     alpha, alphas = document.get("lora_alpha", 8), document.get("alpha_pattern") or {}
     if not _are_numbers([alpha]) or not isinstance(alphas, dict) or not _are_numbers(alphas.values()):
-        problems.append("lora_alpha or alpha_pattern is not of numbers")
+        problems.append("lora_alpha or alpha_pattern is not numeric")
         alpha, alphas = 1, {}
     compiled: list[tuple[Any, float]] = []
     for pattern, value in alphas.items():

@@ -38,6 +38,6 @@ def only(found: Sequence[Path], patterns: Sequence[str], what: str, problems: li
     problems.append(
         f"it has {len(found)} files of a {what} ({names}); keep one"
         if found
-        else f"it has no {what}; expected is {' or '.join(patterns)}, or one of these with .gz or .zst"
+        else f"it has no {what}; expected {' or '.join(patterns)}, or one of these with .gz or .zst"
     )
     return None

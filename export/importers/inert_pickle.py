@@ -72,7 +72,7 @@ def _read(path: Path) -> tuple[Any, set[str]]:
                 *_, loaded = (reader.load() for _ in range(_NUM_BEFORE))
             return loaded, reader.asked
     except Exception as error:  # a damaged pickle can raise anything
-        raise ValueError(f"it is no pickle, or damaged ({stored_file.reason(error)})") from error
+        raise ValueError(f"it is not a pickle, or it is damaged ({stored_file.reason(error)})") from error
 
 
 @contextmanager
@@ -86,5 +86,5 @@ def _pickle_in(path: Path) -> Iterator[BinaryIO]:
     with stored_file.opened_zip(path) as archive:
         found = [each for each in archive.infolist() if each.filename.endswith(_DATA_SUFFIX)]
         if len(found) != 1:
-            raise ValueError("it is a zip, and not of torch.save")
+            raise ValueError("it is a zip file that torch.save did not write")
         yield io.BytesIO(stored_file.unpacked(archive, found[0]))

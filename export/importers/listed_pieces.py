@@ -19,7 +19,7 @@ def other_model(data: bytes, ids: Ids) -> str | None:
     pieces = pieces_of(data)
     known = sum(piece in ids for piece in pieces)
     is_other = known < _LEAST_SHARE * len(pieces)
-    return f"is another model's: {known} of its {len(pieces)} pieces are tokens" if is_other else None
+    return f"belongs to another model: {known} of its {len(pieces)} pieces are tokens" if is_other else None
 
 
 def listed_pieces(

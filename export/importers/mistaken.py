@@ -72,7 +72,7 @@ def mistaken_folder(directory: Path) -> str | None:
     files = [path for path in directory.iterdir() if path.is_file()]
     if not files:
         inner = sorted(path.name for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
-        return f"it holds folders only ({_listed(inner)}): give one of them, or --all" if inner else "it holds no files"
+        return f"it holds only folders ({_listed(inner)}): give one of them, or --all" if inner else "it holds no files"
     pointers = sorted(path.name for path in files if _is_pointer(path))
     if pointers:
         return (
@@ -82,7 +82,7 @@ def mistaken_folder(directory: Path) -> str | None:
     if any(path.suffix in _WEIGHTS for path in files):
         return None
     parts = sorted(path.name for path in files if path.suffix in _PARTS)
-    return f"{_listed(parts)}: parts of downloads, and no weights; download them again" if parts else None
+    return f"{_listed(parts)} are incomplete downloads; download them again" if parts else None
 
 
 def _is_pointer(path: Path) -> bool:
@@ -146,7 +146,7 @@ _TOOLS = (
     _Tool(
         "a bundle of Dragoman",
         (("manifest.json",), ("encoder.onnx",)),
-        "it is converted already; 'python -m export inspect' describes it, 'dragoman serve --models' serves it",
+        "it is already converted; 'python -m export inspect' describes it, 'dragoman serve --models' serves it",
     ),
     _Tool(
         "a model in ONNX",
@@ -194,8 +194,9 @@ def unknown_settings(document: Mapping[str, Any]) -> str:
     given = "it has no model_type"
     if found := sorted(_OF_OPENNMT & document.keys()):
         return (
-            f"{given}, and {_listed(found)} as OpenNMT-py's and EOLE's have; CTranslate2's ct2-opennmt-py-converter, "
-            "or python -m ctranslate2.converters.eole_ct2, makes a folder that can be given"
+            f"{given}, and {_listed(found)} as OpenNMT-py's and EOLE's have; CTranslate2's "
+            "ct2-opennmt-py-converter, or python -m ctranslate2.converters.eole_ct2, makes a folder that can "
+            "be converted"
         )
     return f"{given}, as transformers' have, nor source_vocabulary_size, as our own format's"
 
@@ -209,7 +210,7 @@ _KINDS = (
     ("switch_transformers|.*[-_]moe", "a mixture of experts, which the engine has no operators for"),
     ("seamless_m4t.*", "a model of speech and text, of which only parts translate texts; take NLLB-200 instead"),
     ("whisper.*|speech_to_text.*|speecht5|moonshine.*", "a model of speech, which does not read texts"),
-    ("fsmt", f"a model whose texts are split by Moses and BPE rules that are not read here; {_INSTEAD}"),
+    ("fsmt", f"a model whose texts are split by Moses and BPE rules that are not supported; {_INSTEAD}"),
     ("(bigbird_)?pegasus.*", "a summariser with a tokenizer of its own, not a translator; BART's can be converted"),
     ("(xlm-)?prophetnet", f"a model that predicts several tokens at once with attention of its own; {_INSTEAD}"),
     ("led|longt5|longformer.*|reformer", "a model with attention to parts of a text, which the engine does not have"),
@@ -229,7 +230,7 @@ def refused_type(document: Mapping[str, Any]) -> str | None:
     named = [str(name)[:60] for name in classes] if isinstance(classes, list) else []
     if known is None and (_DECODERS.fullmatch(model_type) or any(name.endswith("ForCausalLM") for name in named)):
         by_name = f" ({named[0]})" if named else ""
-        known = f"a decoder without an encoder{by_name}; converted are models of both"
+        known = f"a decoder-only model{by_name}; only encoder-decoder models can be converted"
     if known is None and _ENCODERS.fullmatch(model_type):
-        known = "a mere encoder, which does not generate; converted are models of both"
+        known = "an encoder-only model, which does not generate; only encoder-decoder models can be converted"
     return None if known is None else f"model_type is {model_type!r}, {known}"

@@ -43,7 +43,7 @@ def _head(member: zipfile.ZipInfo, start: bytes | bytearray) -> tuple[int, np.dt
     """Return where the numbers begin in a member, their type, NumPy's name of their order, and their shape."""
     name = repr(member.filename[:100])
     if not _MAGIC.match(start):
-        raise ValueError(f"it is no archive of NumPy arrays: {name} is none")
+        raise ValueError(f"it is not an archive of NumPy arrays: {name} is none")
     begin = 8 + _SIZE_BYTES[start[6]]
     end = begin + int.from_bytes(start[8:begin], "little")
     head = _HEAD.fullmatch(start[begin:end].decode("latin-1"))
@@ -54,7 +54,7 @@ def _head(member: zipfile.ZipInfo, start: bytes | bytearray) -> tuple[int, np.dt
         raise ValueError(f"{name} holds {kind}{size}, expected numbers of {', '.join(_KINDS)}")
     shape = tuple(int(dim.strip(" L")) for dim in dims.split(",") if dim.strip())
     if len(shape) > _MOST_DIMS:
-        raise ValueError(f"{name} has {len(shape)} dimensions; allowed are {_MOST_DIMS}")
+        raise ValueError(f"{name} has {len(shape)} dimensions; allowed: {_MOST_DIMS}")
     needed = math.prod(shape) * int(size)
     if end + needed != member.file_size:
         raise ValueError(f"{name} of shape {shape} needs {needed} bytes, it has {member.file_size - end}")

@@ -52,7 +52,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
     for name in sorted(names):
         dtype, shape, (first, last) = (header[name][key] for key in ("dtype", "shape", "data_offsets"))
         if dtype not in _DTYPES:
-            raise ValueError(f"{path.name}: {name} has numbers of type {dtype}; supported are {', '.join(_DTYPES)}")
+            raise ValueError(f"{path.name}: {name} has numbers of type {dtype}; supported: {', '.join(_DTYPES)}")
         arrays[name] = content[begin + first : begin + last].view(np.ndarray).view(_DTYPES[dtype]).reshape(shape)
     return arrays
 

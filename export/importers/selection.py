@@ -63,7 +63,7 @@ def _agreed(directory: Path, kind: Kind) -> Kind:
 
 def _by_config(directory: Path) -> Kind:
     if not (directory / _CONFIG_NAME).is_file():
-        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from pytorch"
+        problem = f"it has no {_CONFIG_NAME}, so its kind is unknown; for a bare state dict give --from pytorch"
         if tokenizer := find(directory, _TOKENIZERS):
             problem += f"; it holds a tokenizer ({tokenizer[0].name}): add {_CONFIG_NAME} and weights of its model"
         raise CheckpointError(directory, [problem])
@@ -79,9 +79,9 @@ def _by_config(directory: Path) -> Kind:
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
         if (directory / _SENTENCE_TRANSFORMERS).is_file():
-            what = "it makes embeddings of sentences (sentence-transformers), no translations"
+            what = "it makes embeddings of sentences (sentence-transformers), not translations"
             raise CheckpointError(directory, [f"{what}; give a translation model"])
         known = ", ".join(sorted(by_type, key=str.casefold))
-        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {known}"
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported: {known}"
         raise CheckpointError(directory, [refused_type(document) or unknown])
     return by_type[model_type]

@@ -65,7 +65,7 @@ def opened_zip(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
                 _check_members(archive.infolist(), size)
                 yield archive
     except _DAMAGED_ZIP as error:
-        raise ValueError(f"it is no zip, or damaged: {reason(error)}") from error
+        raise ValueError(f"it is not a zip file, or it is damaged: {reason(error)}") from error
 
 
 def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
@@ -88,11 +88,11 @@ def reason(error: BaseException) -> str:
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     if len(members) > _MOST_MEMBERS:
-        raise ValueError(f"it has {len(members)} files; allowed are {_MOST_MEMBERS}")
+        raise ValueError(f"it has {len(members)} files; allowed: {_MOST_MEMBERS}")
     for member in members:
         if member.compress_type not in _COMPRESSIONS or member.flag_bits & _ENCRYPTED:
             how = "encrypted" if member.flag_bits & _ENCRYPTED else f"compressed by method {member.compress_type}"
-            raise ValueError(f"{member.filename[:100]!r} is {how}; allowed are plain and deflated files")
+            raise ValueError(f"{member.filename[:100]!r} is {how}; allowed: plain and deflated files")
     name, number = next(iter(Counter(member.filename for member in members).most_common(1)), ("", 0))
     if number > 1:
         raise ValueError(f"it has {name[:100]!r} more than once")
@@ -105,7 +105,7 @@ def _most_unpacked(size: int) -> int:
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise ValueError(f"it has {size} bytes; allowed are {most}")
+        raise ValueError(f"it has {size} bytes; allowed: {most}")
 
 
 def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:

@@ -34,7 +34,7 @@ class WeightFiles:
                     raise ValueError(f"{', '.join(missing)} missing, which {index.name} names; download all shards")
                 return
         expected = ", ".join(f"{name} or {name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)
-        raise ValueError(f"no weights; expected is {expected}")
+        raise ValueError(f"no weights; expected {expected}")
 
     def read(self) -> dict[str, Array]:
         weights: dict[str, Array] = {}
@@ -80,5 +80,5 @@ def _weight_map(index: Path) -> Mapping[str, str]:
         raise ValueError(f"{index.name} lacks a weight_map of tensor names to file names")
     strange = sorted(name for name in set(found.values()) if Path(name).name != name)
     if strange:
-        raise ValueError(f"{index.name} names {strange[0]!r}; allowed are plain names of files beside it")
+        raise ValueError(f"{index.name} names {strange[0]!r}; allowed: plain names of files beside it")
     return found

@@ -32,7 +32,7 @@ def read_words(path: Path) -> tuple[dict[str, int], Mapping[str, Any]]:
         if isinstance(document, str):  # what Keras' to_json returns, written as JSON once more
             document = json.loads(document)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no {path.suffix[1:] or 'text'} in UTF-8 ({stored_file.reason(error)})") from error
+        raise ValueError(f"it is not {path.suffix[1:] or 'text'} in UTF-8 ({stored_file.reason(error)})") from error
     if path.suffix == ".txt":
         return ids_of(_lines(text)), {}
     if isinstance(document, dict) and document.get("class_name") == "Tokenizer":

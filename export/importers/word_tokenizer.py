@@ -59,12 +59,12 @@ def read_options(document: Any) -> WordOptions:
     kinds = {item.name: bool if item.type is bool else str for item in dataclasses.fields(WordOptions)}
     for name, value in document.items():
         if name not in kinds:
-            raise ValueError(f"{name!r:.60} is unknown; known are {', '.join(kinds)}")
+            raise ValueError(f"{name!r:.60} is unknown; known: {', '.join(kinds)}")
         if not isinstance(value, kinds[name]):
             raise ValueError(f"{name} is {value!r:.60}, expected {'a text' if kinds[name] is str else 'true or false'}")
     options = WordOptions(**document)
     if options.split and options.split not in _SPLITS:
-        raise ValueError(f"split is {options.split!r:.60}; known are {', '.join(_SPLITS)}, or give regex")
+        raise ValueError(f"split is {options.split!r:.60}; known: {', '.join(_SPLITS)}, or give regex")
     if options.split and options.regex:
         raise ValueError("it has split and regex; give one of them")
     if options.regex:
@@ -75,7 +75,7 @@ def read_options(document: Any) -> WordOptions:
         except Exception as error:  # the library raises nothing more specific
             raise ValueError(f"regex: {options.regex!r:.60} can't be used ({error})") from error
     if options.join not in (None, "", " "):
-        raise ValueError(f'join is {options.join!r:.60}; allowed are " " and ""')
+        raise ValueError(f'join is {options.join!r:.60}; allowed: " " and ""')
     return options
 
 
@@ -130,7 +130,7 @@ def _as_keras(options: WordOptions, settings: Mapping[str, Any]) -> WordOptions:
     """Return what a Keras tokenizer says of itself (keras_preprocessing/text.py), and the given special tokens."""
     filters, between, oov = (settings.get(name) or "" for name in ("filters", "split", "oov_token"))
     if not all(isinstance(each, str) for each in (filters, between, oov)) or not len(between) == 1:
-        raise ValueError(f"split is {between!r:.60} or filters or oov_token are no texts; expected is one character")
+        raise ValueError(f"split is {between!r:.60}; expected one character, and text in filters and oov_token")
     is_whole = settings.get("char_level") is True
     return dataclasses.replace(
         options,

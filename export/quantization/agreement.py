@@ -137,7 +137,7 @@ def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], deco
     most = FARTHER * float(np.abs(per_token(rounded) - per_token(exact)).mean()) + LITTLE
     if not (found.with_rounded >= least and found.from_rounded <= most):
         raise VerificationError(
-            f"{found.line()}; allowed for that are at least {least:.1%} and at most {most:.3f}: this is no "
+            f"{found.line()}; allowed for that are at least {least:.1%} and at most {most:.3f}: this is not a "
             "quantization of the model"
         )
     return found

@@ -139,7 +139,9 @@ def _check_shares(noise: NoiseRecipe, where: str) -> None:
             raise ValueError(f"{where}: {name} is {share}; expected a share from 0 to 1.")
     total = sum(noise.shares().values())
     if total > 1:
-        raise ValueError(f"{where}: the shares add up to {total:.2f}; give at most 1 in all, the rest stays as it is.")
+        raise ValueError(
+            f"{where}: the shares add up to {total:.2f}; give at most 1 in total, the rest stays as it is."
+        )
 
 
 def _section(kind: Any, values: dict[str, Any], where: str) -> Any:

@@ -26,7 +26,7 @@ def format_of(path: Path) -> TableFormat:
     ending = _ending(path)
     if ending not in _BY_ENDING:
         known = ", ".join(filter(None, _BY_ENDING))
-        raise TableError(f"{path} ends with {ending!r}; known are {known}, each also with .gz.")
+        raise TableError(f"{path} ends with {ending!r}; supported: {known}, each also with .gz.")
     return _BY_ENDING[ending]
 
 
@@ -96,7 +96,7 @@ def _json_rows(stream: BinaryIO) -> _Records:
         except (ValueError, RecursionError) as error:
             row, problem = {}, f"line {number} is not JSON: {error}"
         if not isinstance(row, dict):
-            row, problem = {}, f"line {number} is JSON, but no object"
+            row, problem = {}, f"line {number} is JSON, but not an object"
         yield row, problem
 
 
@@ -120,7 +120,7 @@ def _named(names: Sequence[str], number: int, cells: list[str]) -> tuple[dict[st
     told = "" if len(cells) == len(names) else f"has {len(cells)} cells, not {len(names)}"
     if not is_unicode("".join(cells)):
         cells, told = [cell.encode(errors="surrogateescape").decode(errors="replace") for cell in cells], "is not UTF-8"
-    problem = f"the record in line {number} {told}" if told else ""
+    problem = f"the record on line {number} {told}" if told else ""
     return dict.fromkeys(names, "") | dict(zip(names, cells, strict=False)), problem
 
 

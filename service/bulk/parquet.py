@@ -87,7 +87,9 @@ def join(path: Path, parts: Sequence[Path]) -> None:
         schemas = [pq.read_schema(part) for part in parts] or [pa.schema([])]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise TableError(f"the parts don't fit into one table: {error}; they stay in {parts[0].parent}.") from None
+        raise TableError(
+            f"the parts can't be merged into one table: {error}; they are kept in {parts[0].parent}."
+        ) from None
     with pq.ParquetWriter(path, schema) as writer:
         for part in parts:
             with pq.ParquetFile(part) as file:

@@ -36,7 +36,7 @@ class Parts:
         has_others = any(not each.name.startswith((".", "_")) for each in self.folder.iterdir())
         if not path.exists():
             if has_others:
-                raise OtherRun(f"{self.folder} has files of something else; name a new folder.")
+                raise OtherRun(f"{self.folder} has files that 'dragoman bulk' did not write; name a new folder.")
             self._replace(path, lambda partial: _write_json(partial, run))
         found = json.loads(path.read_text())
         old, new = (list(each["inputs"].items()) for each in (found, run))
@@ -45,8 +45,8 @@ class Parts:
         differing = changed[:1] + [key for key in sorted({*run, *found} - {"inputs"}) if run.get(key) != found.get(key)]
         if differing:
             raise OtherRun(
-                f"{self.folder} was begun with other {' and '.join(differing)} ({path.name} has them); repeat that "
-                "command to continue it, name another output, or start anew with --force."
+                f"{self.folder} was begun with different {' and '.join(differing)} (see {path.name}); repeat that "
+                "command to resume it, name another output, or start over with --force."
             )
         if found != run:  # inputs without a part, which may have been mended or added
             self._replace(path, lambda partial: _write_json(partial, run))

@@ -82,8 +82,8 @@ def ray_translate(
         cpus = ray.cluster_resources().get("CPU", 0)
         if 0 < cpus < _CPUS_OF_CHECKPOINT:  # none yet: a cluster that adds nodes on demand
             raise ValueError(
-                f"the cluster has {cpus:g} CPU, and a job with a checkpoint hangs with fewer than "
-                f"{_CPUS_OF_CHECKPOINT}: its filter takes one. Give Ray more; actors that translate take none."
+                f"the cluster has {cpus:g} CPU; with fewer than {_CPUS_OF_CHECKPOINT}, a job with a checkpoint "
+                "hangs, as the checkpoint's filter takes one. Give Ray more; actors that translate take none."
             )
     job = Job(
         column,

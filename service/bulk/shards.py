@@ -31,11 +31,12 @@ def parse_shard(written: str, environment: Mapping[str, str]) -> Shard:
     """Parse I/N, from 0/N to N-1/N, or /N, where the index is that of the task in `environment`."""
     found = _SHARD.fullmatch(written)
     if found is None or not int(found[2]):
-        raise ValueError(f"{written!r} is no shard; give I/N, such as 0/8 to 7/8, or /8 in a task of a job.")
+        raise ValueError(f"{written!r} is not a shard; give I/N, such as 0/8 to 7/8, or /8 in a job's task.")
     name = next((name for name in INDEX_VARIABLES if environment.get(name)), "")
     index = found[1] or environment.get(name, "")
     if not index.isdecimal():
-        raise ValueError(f"{written} has no index, and the environment has neither of {' and '.join(INDEX_VARIABLES)}.")
+        unset = ", ".join(INDEX_VARIABLES)
+        raise ValueError(f"{written} has no index, and the environment has none of {unset}; give I/N, such as 0/8.")
     if int(index) >= int(found[2]):
         source = "" if found[1] else f", by {name}"
         raise ValueError(f"{written} has the index {index}{source}; indices go from 0 to {int(found[2]) - 1}.")

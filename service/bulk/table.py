@@ -19,9 +19,9 @@ def check_columns(rows: "Rows", read: Iterable[str], written: Iterable[str]) -> 
     if twice := [name for number, name in enumerate(names) if name in names[:number]]:
         raise TableError(f"two columns have {f'the name {twice[0]!r}' if twice[0] else 'no name'}; rename one.")
     if names and (missing := [name for name in read if name not in names]):
-        raise TableError(f"there is no column {missing[0]!r}; there are {', '.join(map(repr, names))}.")
+        raise TableError(f"there is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
     if present := [name for name in written if name in names]:
-        raise TableError(f"there is a column {present[0]!r} already, which the output needs; rename it.")
+        raise TableError(f"the table already has a column {present[0]!r}, a name that the output needs; rename it.")
 
 
 class Rows(Protocol):

@@ -84,7 +84,7 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
         raise BundleError(f"{path} is not an ONNX graph: {error}; {CONVERT_AGAIN}.") from error
     if problems:
         named = "; ".join(sorted(set(problems))[:3])
-        raise BundleError(f"{path} is not what a bundle may hold: {named}; {CONVERT_AGAIN}.")
+        raise BundleError(f"{path} is not allowed in a bundle: {named}; {CONVERT_AGAIN}.")
 
 
 def _problems(data: bytes, files: Collection[str], fused: str) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _problems(data: bytes, files: Collection[str], fused: str) -> Iterator[str]:
         if message == "NodeProto":
             yield _operator_problem(text(texts.get(_DOMAIN)), text(texts.get(_OP_TYPE)), allowed)
         elif message == "FunctionProto":
-            yield "it has functions of its own"
+            yield "it defines functions"
         elif message == "StringStringEntryProto" and texts.get(_KEY) == b"location":
             yield _location_problem(text(texts.get(_VALUE)), files)
     if fused:
@@ -125,7 +125,7 @@ def _fused_problem(data: bytes) -> str:
     if reads[: len(given)] != given or writes != results or len({*given, *results}) != len(given) + len(results):
         return "inputs or outputs that are not, each once and in order, those of its node"
     others = sorted({*reads[len(given) :]} - constants) + sorted(constants & {*given, *results})
-    return f"{shown(others[0])}, which its node takes for a constant, and which is none" if others else ""
+    return f"{shown(others[0])}, which its node needs as a constant, and which is not one" if others else ""
 
 
 def _location_problem(location: str, files: Collection[str]) -> str:

@@ -50,7 +50,7 @@ _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
 _MAX_LANGUAGES = 1_000  # each is translated into every other one
-_ALLOWED_NAMES = f"allowed are plain relative names of at most {MAX_NAME_BYTES} bytes"
+_ALLOWED_NAMES = f"allowed: plain relative names of at most {MAX_NAME_BYTES} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Manifest:
             document = json.loads(data.decode())
         except FileNotFoundError:
             raise BundleError(
-                f"{directory} holds no {MANIFEST_NAME}: it is no bundle. 'python -m export convert' writes one."
+                f"{directory} holds no {MANIFEST_NAME}: it is not a bundle. 'python -m export convert' writes bundles."
             ) from None
         except OSError as error:
             raise BundleError(f"{path} can't be read: {error.strerror or one_line(error)}.") from error
@@ -167,7 +167,7 @@ class Manifest:
             ("any_to_any", len(self.any_to_any), _MAX_LANGUAGES),
         ):
             if entries > most:
-                raise BundleError(f"{where}: {field_name} has {entries} entries; allowed are {most}.")
+                raise BundleError(f"{where}: {field_name} has {entries} entries; allowed: {most}.")
         names = {"name": [self.name], "precision": [self.precision], "tokenizer.kind": [self.tokenizer.kind]}
         names |= {"any_to_any": [language.code for language in self.any_to_any]}
         names["languages"] = [
@@ -177,7 +177,7 @@ class Manifest:
             for value in values:
                 if not is_name(value):
                     raise BundleError(
-                        f"{where}: {field_name} has {shown(value)}; allowed are 1 to {MAX_NAME_BYTES} printable "
+                        f"{where}: {field_name} has {shown(value)}; allowed: 1 to {MAX_NAME_BYTES} printable "
                         "bytes of UTF-8."
                     )
         if not self.golden:

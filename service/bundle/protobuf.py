@@ -18,7 +18,7 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
         tag, at = _varint(data, at, end)
         number, kind = tag >> 3, tag & 7
         if not 0 < number < 2**29:
-            raise NotReadable(f"at byte {at} there is no field")
+            raise NotReadable(f"there is no field at byte {at}")
         begin = at
         if kind == LENGTH:
             length, begin = _varint(data, at, end)
@@ -28,7 +28,7 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
         elif kind in _FIXED_BYTES:
             at += _FIXED_BYTES[kind]
         else:
-            raise NotReadable(f"at byte {at} there is no field")
+            raise NotReadable(f"there is no field at byte {at}")
         if at > end:
             raise NotReadable("it is truncated")
         yield number, kind, begin, at
@@ -75,4 +75,4 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise NotReadable(f"at byte {at} there is no number")
+    raise NotReadable(f"there is no number at byte {at}")

@@ -153,7 +153,7 @@ class Gate:
             raise Unauthenticated("this server requires an API key", advice=_WHAT_TO_SEND)
         key = self._files.current.find(given)
         if key is None:
-            raise Unauthenticated("the API key is unknown", advice="check it for typing errors, or ask for a new one")
+            raise Unauthenticated("the API key is unknown", advice="check it for typos, or ask for a new one")
         if key.has_expired:
             raise Unauthenticated(
                 "the API key {key} expired at {expires:%Y-%m-%d %H:%M:%S %Z}",

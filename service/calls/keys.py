@@ -101,7 +101,7 @@ def unknown_names(keys: Iterable[Key], models: Iterable[str], glossaries: Iterab
         for name in (names or frozenset()) - known[kind]
     }
     return [
-        f"key {key} may use {kind} {shown(name)}, which is not here; there are {listed(sorted(known[kind]))}"
+        f"key {key} may use {kind} {shown(name)}, which this server does not have; it has {listed(sorted(known[kind]))}"
         for key, kind, name in sorted(granted)
     ]
 
@@ -116,7 +116,7 @@ def key_lines(
 ) -> str:
     """Return the lines for a key in the file; they do not contain the key itself."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r:.80} is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'.")
+        raise ValueError(f"{name!r:.80} is not a valid key name; allowed: 1 to 64 letters, digits, '_' and '-'.")
     lines = [f"[keys.{name}]", f'sha256 = "{_digest(key).hex()}"']
     if expires is not None:
         lines.append(f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
@@ -156,24 +156,26 @@ _ENTRIES = ("sha256", "expires", *_QUOTAS, *NO_GRANTS)
 
 def _keys(name: str, table: Any) -> list[Key]:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r:.80} is not a valid name; allowed are 1 to 64 letters, digits, '_' and '-'.")
+        raise ValueError(f"{name!r:.80} is not a valid name; allowed: 1 to 64 letters, digits, '_' and '-'.")
     if not isinstance(table, Mapping):
         raise ValueError(f"{name} is not a table; write [keys.{name}].")
     if unknown := [entry for entry in table if entry not in _ENTRIES]:
-        raise ValueError(f"{name} has {listed(map(shown, unknown))}; allowed are {', '.join(_ENTRIES)}.")
+        raise ValueError(f"{name} has {listed(map(shown, unknown))}; allowed: {', '.join(_ENTRIES)}.")
     digests, expires = _strings(table.get("sha256")), table.get("expires")
     if not digests or not all(map(_DIGEST.fullmatch, digests)):
         raise ValueError(
-            f"{name} needs sha256, 64 lower-case hex digits, or a list of such; 'dragoman key new' creates it."
+            f"{name} needs sha256, 64 lower-case hex digits, or a list of them; 'dragoman key new' creates one."
         )
     if len(set(digests)) < len(digests):
         raise ValueError(f"{name} has the same sha256 twice; leave one out.")
     if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo):
-        raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
+        raise ValueError(
+            f"{name} has expires = {shown(expires)}; it must be a time with a time zone, such as 2030-01-31T00:00:00Z."
+        )
     for quota in _QUOTAS:
         number = table.get(quota, 0)
         if type(number) is not int or not 0 <= number <= sys.maxsize:
-            raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit).")
+            raise ValueError(f"{name} has {quota} = {shown(number)}; allowed: whole numbers from 0 (no limit).")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
     allowed = {grant: _granted(name, grant, table[grant]) for grant in NO_GRANTS if grant in table}
     grants = Grants(name, **allowed) if allowed else EVERYTHING
@@ -184,7 +186,7 @@ def _granted(name: str, grant: str, given: Any) -> frozenset[str]:
     names = _strings(given) if isinstance(given, list) else ()
     if not names:
         raise ValueError(
-            f"{name} has {grant} = {shown(given)}; allowed is a list of names, or leave it out to allow all."
+            f"{name} has {grant} = {shown(given)}; allowed: a list of names, or leave it out to allow all."
         )
     return frozenset(names)
 

@@ -1,4 +1,4 @@
-"""Open calls, so that a stop waits for these only, and what each takes of the server until its answer is sent.
+"""Open calls: a stop waits for these only, and each holds memory until it is answered.
 
 gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
 call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
@@ -128,7 +128,8 @@ class ByteBudget:
         del self._arriving[hold]
         hold.release()
         hold.failure = MessageTooSlow(
-            "the message did not arrive in time while others needed the room", advice="try again, or send it faster"
+            "the message did not arrive in time, and other calls needed its memory",
+            advice="try again, or send it faster",
         )
         if hold.evict is not None:
             hold.evict(hold.failure)

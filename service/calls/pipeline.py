@@ -164,7 +164,7 @@ class CallPipeline:
         least = self._least_time.seconds(time.monotonic())
         if left_seconds < least:
             raise Overloaded(
-                "less than {least:.2f} s of the call's time are left, which calls take at the moment",
+                "less than {least:.2f} s of the call's time are left, and calls currently take that long",
                 retry_after_seconds=0.1,
                 least=least + 0.005,  # rounded up
                 advice="try again later, or allow more time",

@@ -1,4 +1,4 @@
-"""A fair semaphore: callers take turns for what only so many may do at a time."""
+"""A fair semaphore: callers take turns at what only a few may do at a time."""
 
 import asyncio
 import math
@@ -127,7 +127,7 @@ class DocumentTurns(Turns):
         if not self.take_free(caller):
             self._check(caller)
             self._claims[caller] = self._claims.get(caller, self._num_served_bytes) + num_bytes
-            async with until(deadline_seconds, "it waited for other documents"):
+            async with until(deadline_seconds, "the document waited for others"):
                 await self.wait(caller)
         try:
             yield
@@ -146,7 +146,7 @@ class DocumentTurns(Turns):
         num_own = self.num_waiting_of(caller)
         if num_own >= share_of(self._most_waiting, self.num_waiting - num_own):
             raise Overloaded(
-                "{number} documents of yours are being translated, and {num_waiting} wait",
+                "{number} of your documents are being translated, and {num_waiting} are waiting",
                 number=self.num_running_of(caller),
                 num_waiting=num_own,
                 advice="try again later",

@@ -1,4 +1,4 @@
-"""`dragoman bulk`: translates files of any size, in resumable parts, by models in this process or a server's."""
+"""`dragoman bulk`: translates files of any size in resumable parts, with models in this process or a server."""
 
 import contextlib
 import logging
@@ -47,12 +47,12 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--output-format",
     type=click.Choice(("text", "jsonl", "csv", "tsv", "parquet")),
-    help="Of the parts in a folder OUT. Default: that of IN.",
+    help="Format of the parts in a folder OUT. Default: that of IN.",
 )
 @click.option(
     "--escape-formulas",
     is_flag=True,
-    help="In CSV and TSV, an apostrophe before translations that begin as formulas do, with = + - or @.",
+    help="In CSV and TSV, put an apostrophe before translations that begin like formulas, with = + - or @.",
 )
 @click.option(
     "--shard",
@@ -60,8 +60,12 @@ _PATH = click.Path(path_type=Path)
     metavar="I/N",
     help="Do only part I of N, from 0; /N takes I from JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID.",
 )
-@click.option("--rows-per-part", type=click.IntRange(1, 1_000_000), help="What a killed run repeats at most.  [5000]")
-@click.option("--force", is_flag=True, help="Start anew, whatever an earlier run has left in OUT.")
+@click.option(
+    "--rows-per-part",
+    type=click.IntRange(1, 1_000_000),
+    help="Rows per part, the most that a killed run repeats.  [5000]",
+)
+@click.option("--force", is_flag=True, help="Start over; delete what an earlier run left in OUT.")
 @click.option("--models", type=_PATH, default=Path("models"), show_default=True, help="A bundle, or a repository.")
 @click.option("--num-threads", type=click.IntRange(0), default=0, help="Threads; 0: as many as there are CPUs.")
 @click.option("--device", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True)
@@ -116,7 +120,9 @@ def bulk(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--shard'") from None
     if force and shard.count > 1:
-        raise click.UsageError("--force would delete the parts of other shards; delete them before all begin.")
+        raise click.UsageError(
+            "--force would delete the parts of other shards; delete the folder before any shard starts."
+        )
     is_file = bool(output.suffix) and not output.is_dir() and (has_known_ending(output) or not source_path.is_dir())
     job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields), escape_formulas)
     with _errors(output):
@@ -140,7 +146,7 @@ def bulk(
             if is_whole:
                 parts.join(output)
     kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
-    failed = f"; {totals.num_failed} rows of this run have an error" if totals.num_failed else ""
+    failed = f"; {totals.num_failed} rows failed in this run" if totals.num_failed else ""
     click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
 
 
@@ -166,16 +172,16 @@ def _errors(output: Path) -> Iterator[None]:
     except (OtherRun, TableError) as error:
         raise CommandError(str(error), ExitCode.DATA) from None
     except BundleError as error:
-        error.add_note("This command translates by models in this process (--models), or by a server (--server).")
+        error.add_note("This command translates with models in this process (--models), or with a server (--server).")
         raise
     except (ClientError, KeyboardInterrupt) as error:
-        error.add_note("what is done stays; the same command continues.")
+        error.add_note("finished rows are kept; the same command resumes.")
         raise
     except BlockingIOError:
-        raise CommandError(f"another process writes {output}; wait until it has ended.", ExitCode.TRY_LATER) from None
+        raise CommandError(f"another process is writing {output}; wait until it ends.", ExitCode.TRY_LATER) from None
     except OSError as error:
         told = f"{error.filename or output}: {error.strerror or error}"
-        raise CommandError(f"{told}; when that is mended, the same command continues.", ExitCode.IO_ERROR) from error
+        raise CommandError(f"{told}; once that is fixed, the same command resumes.", ExitCode.IO_ERROR) from error
 
 
 def _inputs(path: Path, output: Path) -> dict[str, Path]:
@@ -187,7 +193,7 @@ def _inputs(path: Path, output: Path) -> dict[str, Path]:
         raise TableError(f"{output} is the input; name another output.")
     if not path.is_dir():
         if not path.is_file():
-            raise TableError(f"{path} is no regular file, which a run can read again where it continues.")
+            raise TableError(f"{path} is not a regular file, so a run could not resume; copy it to a file first.")
         format_of(path)
         return {path.name: path}
     root = path.resolve()
@@ -204,9 +210,9 @@ def _inputs(path: Path, output: Path) -> dict[str, Path]:
             others.append(str(name))
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        click.echo(f"dragoman: left out, as no files of a known ending: {', '.join(others[:3])}{more}", err=True)
+        click.echo(f"dragoman: skipped, as their endings are not supported: {', '.join(others[:3])}{more}", err=True)
     if not inputs:
-        raise TableError(f"{path} has no file with a known ending.")
+        raise TableError(f"{path} has no file with a supported ending, such as .jsonl, .csv or .txt.")
     return inputs
 
 

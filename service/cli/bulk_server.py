@@ -1,4 +1,4 @@
-"""`dragoman bulk --server`: a server that answers in place of models in this process."""
+"""`dragoman bulk --server`: translates with a server instead of models in this process."""
 
 import asyncio
 import contextlib

@@ -102,5 +102,5 @@ def _call(calls: Calls, texts: list[DocumentText], mime_type: MimeType) -> list[
             case ("texts", int(index)):
                 raise error.renamed(texts[index].place) from None
             case ("texts",) if len(texts) == 1:
-                error.add_note(f"It is about the text at {texts[0].place}.")
+                error.add_note(f"This is about the text at {texts[0].place}.")
         raise

@@ -1,4 +1,4 @@
-"""What ends a command early, in one line, and exit codes: BSD sysexits where they fit, else as click and shells."""
+"""Errors that end a command with one line, and exit codes: BSD sysexits where they fit, else click's and shells'."""
 
 from enum import IntEnum
 

@@ -56,7 +56,7 @@ _OPTIONAL_SERVER = click.option(
     "--server",
     default="",
     metavar="HOST:PORT",
-    help="Translate by this server, or by several, as for dragoman translate, and not by models in this process.",
+    help="Translate with this server, or several as in dragoman translate, instead of models in this process.",
 )
 _CREDENTIALS = (
     click.option("--tls", is_flag=True, help="Use TLS; implied by the next options."),
@@ -100,7 +100,7 @@ def _with_connection(command: Command, server_option: Callable[[Any], Any]) -> C
         is_secure = tls or tls_ca is not None or tls_certificate is not None
         api_key = os.environ.get(API_KEY, "").strip()
         if not (api_key.isascii() and api_key.isprintable()):
-            raise click.UsageError(f"{API_KEY} holds no API key; they have letters, digits, '_' and '-'.")
+            raise click.UsageError(f"{API_KEY} is not an API key; keys consist of letters, digits, '_' and '-'.")
         credentials = Tls(tls_ca, tls_certificate, tls_key) if is_secure else None
         connection = Connection(server, credentials, api_key) if server else None
         return command(connection=connection, **others)

@@ -1,4 +1,4 @@
-"""What a command tells of its work: a progress bar, notes, and reports of what a person should check, in JSON."""
+"""A command's progress bar, its notes, and its JSON report of translations to check."""
 
 import contextlib
 import json

@@ -62,7 +62,7 @@ _PLACEHOLDER = click.option(
     "placeholders",
     multiple=True,
     metavar="PATTERN",
-    help="Keep what this regular expression (RE2's) matches unchanged. May be given several times.",
+    help="Keep text that matches this regular expression (RE2) unchanged. May be given several times.",
 )
 
 

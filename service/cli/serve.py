@@ -106,7 +106,7 @@ def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"], num_refu
         ready += f", status page on http://{join_address(config.admin_host, config.admin_port)}/"
     ready += "."
     if num_refused:
-        ready += f" Not served, as the log says why: {num_refused} bundle{'s' * (num_refused > 1)} in {config.models}."
+        ready += f" Not served: {num_refused} bundle{'s' * (num_refused > 1)} in {config.models}; the log says why."
     if not models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"

@@ -67,21 +67,19 @@ class ServerConfig:
         "none", "explicit: load and unload models only by KServe's calls."
     )
     load_model: tuple[str, ...] = _lax((), "With explicit control: a model to load at startup, or * for all.")
-    placeholder: tuple[str, ...] = _lax((), "A regular expression of RE2: what it matches in texts stays as it is.")
+    placeholder: tuple[str, ...] = _lax((), "A regular expression (RE2); text that it matches is kept unchanged.")
     pivot_language: tuple[str, ...] = _lax(
-        ("en",), "A language by way of which two models translate a pair that none has; none: no such pairs."
+        ("en",), "A language through which two models translate pairs that no model has; none: no such pairs."
     )
     host: str = _value("127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces.")
     port: int = _port(50051, "Port for gRPC; 0 for any free one.")
-    http_host: str = _value("127.0.0.1", "Address for calls over HTTP; elsewhere it needs api_keys.")
+    http_host: str = _value("127.0.0.1", "Address for calls over HTTP; any that other machines reach needs api_keys.")
     http_port: int = _port(-1, "Port for calls over HTTP; 0 for any free one, -1 for none.", least=-1)
-    http_without_keys: bool = _value(False, "Let anyone who reaches http_host call, if that is not only this machine.")
+    http_without_keys: bool = _value(False, "Serve HTTP without API keys even if other machines reach http_host.")
     http_url: str = _value(
-        "", "How callers reach the HTTP port, such as https://mt.example.org, for addresses in answers."
+        "", "URL at which callers reach the HTTP port, such as https://mt.example.org, for links in answers."
     )
-    http_prefix: str = _value(
-        "", "Path that a proxy leaves before those of calls, such as /mt; without it they work, too."
-    )
+    http_prefix: str = _value("", "Path prefix that a proxy keeps, such as /mt; paths without it work, too.")
     http_origin: tuple[str, ...] = _lax((), "A web site whose pages may call, such as https://example.org; * for all.")
     reuse_port: bool = _value(
         False, "Share the ports for gRPC and HTTP with other servers of this user that do so, too."
@@ -91,17 +89,19 @@ class ServerConfig:
     device: Literal["cpu", "cuda"] = _value("cpu", "Device to run the model on.")
     num_threads: int = _number(0, "Threads for running a model; 0: one per CPU that the process may use.", 0, 1024)
     max_slots: int = _number(
-        0, "Hypotheses decoded at the same time; 0: as many as are worthwhile here, measured for each model.", 0, 65_536
+        0, "Hypotheses decoded at the same time; 0: as many as help here, measured for each model.", 0, 65_536
     )
     max_waiting: int = _number(4096, "Segments that may wait for a slot before calls are rejected.", 1, _MAX_COUNT)
     max_queue_seconds: float = _seconds(
-        0.0, "Reject calls that would wait longer; 0: than 30 s, or 0.25 s and more with a standing queue."
+        0.0, "Reject calls that would wait longer; 0: 30 s, or from 0.25 s up while a queue persists."
     )
     stuck_turn_seconds: float = _seconds(
         60.0, "Terminate a run of the model that takes longer, and restart the engine.", least=0.1
     )
     cache_mib: int = _number(0, "Memory for cached translations, in MiB; 0: no cache.", 0, 1_048_576)
-    check_numbers: bool = _value(True, "Keep identifiers, and correct or flag changed numbers, where calls don't say.")
+    check_numbers: bool = _value(
+        True, "Keep identifiers, and correct or flag changed numbers, unless a call says otherwise."
+    )
     default_deadline_seconds: float = _seconds(60.0, "Deadline of calls that set none.", least=0.001)
     drain_delay_seconds: float = _seconds(
         0.0, "On a stop signal: time to keep serving, not ready, until load balancers notice."
@@ -118,7 +118,7 @@ class ServerConfig:
     api_keys: _OptionalPath = _lax(None, "A file of hashed API keys and their quotas; callers then need a key.")
     reflection: bool = _value(True, "Describe the API by gRPC reflection.")
     max_connections: int = _number(
-        10_000, "Maximum connections over gRPC, and over HTTP; beyond, one is closed for each.", 1, _MAX_COUNT
+        10_000, "Maximum connections over gRPC, and over HTTP; for each further one, one is closed.", 1, _MAX_COUNT
     )
     max_request_bytes: int = _number(2**20, "Maximum size of a call's message, in bytes.", 1024, _GIB)
     max_bytes_in_flight_mib: int = _number(
@@ -196,7 +196,7 @@ NEEDS = (
     Need("tls_key", "tls_certificate"),
     Need("tls_client_ca", "tls_certificate"),
     Need(
-        "http_host", "api_keys", otherwise="http_without_keys would let anyone who reaches it call", applies=_is_exposed
+        "http_host", "api_keys", otherwise="to serve anyone who reaches it, give http_without_keys", applies=_is_exposed
     ),
 )
 

@@ -34,7 +34,7 @@ def _slots(source: str, values: KeyedValues) -> Iterator[Slot]:
 
     def after(position: int, sign: str) -> int:
         if not source.startswith(sign, position):
-            raise DocumentError(f'here is no {sign}; an entry is "key" = "value";.', lines.place(position))
+            raise DocumentError(f'expected {sign} here; an entry is "key" = "value";.', lines.place(position))
         return _space(source, position + len(sign))
 
     position = _space(source, 0)
@@ -47,7 +47,7 @@ def _slots(source: str, values: KeyedValues) -> Iterator[Slot]:
         position = after(position, "=")
         value = _VALUE.match(source, position)
         if value is None or key is None:
-            raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
+            raise DocumentError('expected a string here; an entry is "key" = "value";.', lines.place(position))
         text = _text(value[0][1:-1])
         path = (_text(key[0].strip('"')),)
         yield from values.slots(path, value.start(), value.end(), text, lines.place(position), write)

@@ -45,14 +45,14 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGED as error:
-            raise DocumentError(f"it is not a ZIP archive, which {file} is: {error}.") from None
+            raise DocumentError(f"it is not a ZIP archive, as {file} must be: {error}.") from None
         self._entries = self._zip.infolist()
         if len(self._entries) > MAX_ENTRIES:
             raise DocumentError(f"the archive has {len(self._entries)} entries; at most {MAX_ENTRIES} are read.")
         self.names = frozenset(entry.filename for entry in self._entries)
         self._named = {_normal(name): name for name in sorted(self.names)}
         if len(self.names) < len(self._entries):
-            raise DocumentError("the archive has two entries of one name.")
+            raise DocumentError("the archive has two entries of the same name.")
         total = sum(entry.file_size for entry in self._entries)
         if total > MAX_TOTAL_BYTES:
             raise DocumentError(f"the archive unpacks to {total} bytes; at most {MAX_TOTAL_BYTES} are read.")
@@ -63,7 +63,8 @@ class Archive:
                 raise DocumentError(f"its compression is {entry.compress_type}; only DEFLATE is read.", entry.filename)
             if entry.file_size > max(_RATIO_MATTERS, MAX_RATIO * entry.compress_size):
                 raise DocumentError(
-                    f"it unpacks {entry.compress_size} bytes to {entry.file_size}, more than {MAX_RATIO} times.",
+                    f"it unpacks from {entry.compress_size} bytes to {entry.file_size}; at most {MAX_RATIO} times as "
+                    "many are allowed.",
                     entry.filename,
                 )
 

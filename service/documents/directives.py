@@ -55,4 +55,4 @@ def kind_of(name: str) -> Directive:
 def unknown_directives(names: Sequence[str]) -> str:
     """Return the note about directives that were left, as nobody knows what of them is text."""
     some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
-    return f"{len(names)} directives were left as they are, as they are not known: {some}."
+    return f"{len(names)} unknown directives were left as they are: {some}."

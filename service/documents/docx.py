@@ -60,7 +60,7 @@ class _Reader:
         declared = {value: key for key, value in root.attributes.items() if key == "xmlns" or key.startswith("xmlns:")}
         key = next((declared[namespace] for namespace in _NAMESPACES if namespace in declared), None)
         if key is None:
-            raise DocumentError("it is no WordprocessingML.", self._source.place(root.start))
+            raise DocumentError("it is not WordprocessingML.", self._source.place(root.start))
         self._w = f"{key.removeprefix('xmlns:')}:" if key != "xmlns" else ""
         return (f"{self._w}p",)
 

@@ -74,4 +74,4 @@ def _main_by_type(archive: Archive) -> str:
     for name, kind in content_types(archive).items():
         if _MAIN_TYPE.fullmatch(kind):
             return name
-    raise DocumentError("it names no text of a Word document: its main file is missing.", CONTENT_TYPES)
+    raise DocumentError("it names no main file of a Word document.", CONTENT_TYPES)

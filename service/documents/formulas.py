@@ -61,7 +61,7 @@ class NamedTexts:
             return []
         told = ", ".join(f'"{_printable(text)}"' for text in list(self._found)[:_MAX_TOLD])
         more = f" and {len(self._found) - _MAX_TOLD} more" if len(self._found) > _MAX_TOLD else ""
-        return [f"Cells were left as they are where formulas or tables name their text: {told}{more}."]
+        return [f"Cells were left as they are where formulas or tables refer to their text: {told}{more}."]
 
 
 def _compared(text: str) -> str:

@@ -137,7 +137,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             num_left += has_words(each.value)
         else:
             slots += values.slots(each.path, each.start, each.end, each.value, lines.place(each.start), write)
-    notes = [f"{num_left} descriptions of texts for translators were left as they are."] if num_left else []
+    notes = [f"{num_left} descriptions for translators were left as they are."] if num_left else []
     return Spliced(source, slots, encode, [*notes, *values.notes], edits)
 
 

@@ -38,7 +38,7 @@ class KeyedValues:
             return []
         names = [*self._left][:_MAX_KEYS]
         names += [f"{len(self._left) - _MAX_KEYS} others"] * (len(self._left) > _MAX_KEYS)
-        return [f"{self._num_left} values that are no texts were left as they are, of the keys {', '.join(names)}."]
+        return [f"{self._num_left} values that are not text were left as they are; their keys: {', '.join(names)}."]
 
     def slots(
         self,

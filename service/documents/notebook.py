@@ -79,7 +79,7 @@ def _cells(source: str) -> Iterator[_Cell]:
         elif each.path == ("cells", "source"):
             sources[each.owner].append(each)
     if reader.entries.get("cells", ()) is not None:
-        problem = f"it is no notebook of version {_VERSION}; `jupyter nbconvert --to notebook` makes one."
+        problem = f"it is not a notebook of version {_VERSION}; `jupyter nbconvert --to notebook` makes one."
         raise DocumentError(problem, "line 1")
     if len(kinds) > _MAX_CELLS:
         raise DocumentError(f"it has more than {_MAX_CELLS} cells; split it.")

@@ -128,7 +128,7 @@ def unknown(ending: str) -> str:
     """Return a sentence on an ending that is not known."""
     found = f"the ending {ending!r} is" if ending else "a name without an ending is"
     advice = advice_for(ending)
-    return f"{found} not known{f' ({advice})' if advice else ''}; known are {', '.join(ENDINGS)}."
+    return f"{found} not supported{f' ({advice})' if advice else ''}; supported: {', '.join(ENDINGS)}."
 
 
 def open_document(name: str, data: bytes, options: DocumentOptions | None = None) -> Document:

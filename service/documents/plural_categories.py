@@ -37,4 +37,4 @@ def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[st
     wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))
     missing = [lacking for found in plurals if (lacking := set(wanted).difference(found))]
     named = ", ".join(sorted(set().union(*missing)))
-    return [f"{len(missing)} texts lack plural forms of {language}, {named}: 'other' stands for them."] * bool(missing)
+    return [f"{len(missing)} texts lack plural forms of {language}, {named}: 'other' is used instead."] * bool(missing)

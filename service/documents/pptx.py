@@ -40,7 +40,7 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         archive, names, names, lambda by_font: Drawing(CodeStyles(styles, None, by_font=by_font), layouts)
     )[1:]
     if _TEXT_TYPES[-1] in types.values():
-        notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
+        notes.append("Charts were left as they are except for their titles: the rest comes from their tables.")
     if any(kind in _COMMENTS for kind in types.values()):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)

@@ -77,7 +77,7 @@ class _Reader:
         if found and self._num_kept:
             problem = f"its language is {found[:40]!r}, with translations, and the new ones are in {target!r}"
             place = self._source.place(root.start)
-            raise DocumentError(f"{problem}; remove these, or have all translated again.", place)
+            raise DocumentError(f"{problem}; remove the old ones, or have all translated again.", place)
         tag = self._source.raw[root.start : root.inner]
         yield Edit(root.start, root.inner, tag_with(tag, {"language": target.replace("-", "_")}))
 

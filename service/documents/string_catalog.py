@@ -61,7 +61,7 @@ class _Reader:
     def units(self) -> Iterator[Unit]:
         if self._target and canonical(self.language) == self._target:
             line = self._lines.place(max(self._source.find('"sourceLanguage"'), 0))
-            raise DocumentError(f"its sourceLanguage is {self.language[:40]!r}, and so are the translations.", line)
+            raise DocumentError(f"its sourceLanguage is {self.language[:40]!r}, the same as the target.", line)
         strings = ((("strings", key), entry) for key, entry in _objects(self._catalog.get("strings")))
         for path, entry in sorted(strings, key=lambda each: self._spans[each[0]]):
             localizations = entry.get("localizations", {})

@@ -63,7 +63,8 @@ def read_vtt(data: bytes, _: DocumentOptions) -> Document:
 def _notes(others: Sequence[_Group]) -> list[str]:
     more = " and others" if len(others) > _MAX_PLACES else ""
     places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
-    return [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."] if others else []
+    left = f"lines outside cues, such as a cue without times, were left as they are: line {places}{more}."
+    return [left] if others else []
 
 
 def _groups(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:

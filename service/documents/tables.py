@@ -189,7 +189,7 @@ def _document(
     notes = [
         f"{len(lines)} {what}, and left as they are: lines {_numbers(lines)}."
         for lines, what in (
-            (short, "records are too short for the asked columns"),
+            (short, "records are too short for the columns to translate"),
             ([line for line, _ in formulas], "cells are formulas"),
         )
         if lines

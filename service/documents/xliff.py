@@ -133,7 +133,7 @@ class _Reader:
         if element.start not in self._is_ours:
             keys = ("source-language", "target-language") if self._is_first else ("srcLang", "trgLang")
             wanted = (self._options.source, self._options.target)
-            clauses = ("and the texts are said to be in", "and the translations are in")
+            clauses = ("and the source language was given as", "and the target language is")
             self._is_ours[element.start] = True
             for key, language, words in zip(keys, wanted, clauses, strict=True):
                 found = element.attributes.get(key, "")

@@ -104,7 +104,7 @@ class XmlSource:
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root."""
         if (nul := self._data.find(b"\0")) >= 0:  # from which expat would guess an encoding of its own
-            raise DocumentError("it has a character of the number 0, which XML can't have.", self.place(nul))
+            raise DocumentError("it has a NUL character, which XML does not allow.", self.place(nul))
         parser = _Parser(self, wanted)
         for start in range(0, len(self._data), _BLOCK):
             self._parsed(parser, self._data[start : start + _BLOCK], is_last=False)
@@ -144,7 +144,7 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
         found = data.decode(codec).encode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"byte {error.start + 1} is not {codec.upper()}, which it says it is; correct it.", place
+            f"byte {error.start + 1} is not {codec.upper()}, the encoding that the file declares; correct it.", place
         ) from None
     return found, lambda raw: raw.decode().encode(codec, "xmlcharrefreplace")
 
@@ -233,11 +233,15 @@ class _Parser:
 
     def _entity(self, name: str, *_: object) -> None:
         place = self._source.place(self.expat.CurrentByteIndex)
-        raise DocumentError(f"it declares an entity, {name[:40]!r}, and such are not read; remove it.", place)
+        raise DocumentError(
+            f"it declares the entity {name[:40]!r}, and declarations are not supported; remove it.", place
+        )
 
     def _skipped(self, name: str, _: object) -> None:
         place = self._source.place(self.expat.CurrentByteIndex)
-        raise DocumentError(f"it refers to the entity {name[:40]!r}, which it does not declare; write a sign.", place)
+        raise DocumentError(
+            f"it refers to the entity {name[:40]!r}, which it does not declare; write the character itself.", place
+        )
 
     def _started(self, name: str, attributes: dict[str, str]) -> None:
         start = self.expat.CurrentByteIndex

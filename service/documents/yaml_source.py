@@ -116,7 +116,9 @@ class Reader:
 
     def slots(self) -> Iterator[Slot]:
         if found := _OTHER_LINE_END.search(self._source):
-            raise self._error(found.start(), "a line ends in another sign than a line feed; write it as an escape")
+            raise self._error(
+                found.start(), "a line ends with another character than a line feed; write it as an escape"
+            )
         try:
             source = _SYMBOL.sub(rf"\1{_STAND_IN}", self._source) if _STAND_IN not in self._source else self._source
             self._events = yaml.parse(source, Loader=_LOADER)

@@ -145,8 +145,7 @@ class ServiceError(Exception):
             return problem
         if not self.allowed:
             return _ended(f"{problem}; {self.advice}" if self.advice else problem)
-        several = isinstance(self, TooMany | TooLong) or ", " in self.allowed
-        message = f"{problem}; allowed {'are' if several else 'is'} {self.allowed}."
+        message = f"{problem}; allowed: {self.allowed}."
         return _ended(f"{message} {self.advice[0].upper()}{self.advice[1:]}") if self.advice else message
 
     def _formatted(self, value: object, shows_texts: bool) -> object:

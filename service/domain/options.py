@@ -73,8 +73,8 @@ class DecodingOptions:
     )
     num_hypotheses: int = field(
         metadata=define(
-            "Candidates to return, best first; at most the beam size, which alone it widens as needed. With sampling, "
-            "this many independent samples, in no order.",
+            "Candidates to return, best first; at most the beam size, which is raised to this if it is not "
+            "given. With sampling, this many independent samples, in no order.",
             _MODELS,
             low=1,
             high=MAX_BEAM_SIZE,
@@ -83,7 +83,7 @@ class DecodingOptions:
     )
     max_output_tokens: int = field(
         metadata=define(
-            "Most tokens to generate per segment; a translation that reaches it ends with the finish reason LENGTH.",
+            "Maximum tokens to generate per segment; a translation that reaches it ends with the finish reason LENGTH.",
             "the model's limit",
             low=1,
             high_words="the model's limit",
@@ -141,8 +141,8 @@ class DecodingOptions:
     max_length_ratio: float = field(
         default=0.0,
         metadata=define(
-            f"End a segment's output of more tokens than this for each token of its source, and {RATIO_ALLOWANCE} "
-            "more, with the finish reason RATIO. 0 allows any length.",
+            f"End a segment's output at this many tokens per token of its source, plus {RATIO_ALLOWANCE}, "
+            "with the finish reason RATIO. 0 allows any length.",
             3.0,
             low=0.0,
             high=100.0,
@@ -151,8 +151,8 @@ class DecodingOptions:
     max_repeats: int = field(
         default=0,
         metadata=define(
-            f"End an output in which the same run of up to {LONGEST_REPEAT} tokens comes more often than this in a "
-            "row, and more often than in the source, with the finish reason REPETITION. 0 allows any number.",
+            f"End an output that repeats a run of up to {LONGEST_REPEAT} tokens more often in a row than "
+            "this, and than the source, with the finish reason REPETITION. 0 allows any number.",
             10,
             low=0,
             high=100,
@@ -175,7 +175,7 @@ class DecodingOptions:
     no_repeat_ngram_size: int = field(
         default=0,
         metadata=define(
-            "Let no run of this many tokens come twice in an output. 0 allows any.",
+            "No run of this many tokens may occur twice in an output. 0 allows any.",
             0,
             low=0,
             high=100,
@@ -187,7 +187,7 @@ class DecodingOptions:
     min_output_tokens: int = field(
         default=0,
         metadata=define(
-            "Fewest tokens to generate per segment before it may end, the end itself not counted.",
+            "Minimum tokens to generate per segment before it may end, not counting the end itself.",
             0,
             low=0,
             high_words="the model's limit",
@@ -247,9 +247,7 @@ class RequestedOptions:
     def __init__(self, **chosen: float | None) -> None:
         """Take the options of `OPTIONS`, `None` if not set; raise `TypeError` if there is none of that name."""
         if unknown := chosen.keys() - OPTIONS.keys():
-            raise TypeError(
-                f"no decoding option is called {', '.join(sorted(unknown))}; known are {', '.join(OPTIONS)}"
-            )
+            raise TypeError(f"no decoding option is called {', '.join(sorted(unknown))}; known: {', '.join(OPTIONS)}")
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
 
     def resolve(self, defaults: DecodingOptions, *, can_change_scores: bool = True) -> DecodingOptions:

@@ -147,7 +147,7 @@ class WaitingQueue:
             num_calls = len({origin for origin, _ in found})
             expect(num_calls == class_.num_calls, f"{num_calls} calls wait, {class_.num_calls} are counted")
         expect(len(waiting) == self.num_sequences, f"{len(waiting)} wait, {self.num_sequences} are counted")
-        expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed are {self._max_waiting}")
+        expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed: {self._max_waiting}")
         tokens = sum(len(sequence.source_ids) for sequence in waiting)
         expect(tokens == self.num_tokens, f"{tokens} tokens wait, {self.num_tokens} are counted")
         rows = sum(sequence.expected_rows for sequence in waiting)

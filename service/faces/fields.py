@@ -1,4 +1,4 @@
-"""What fields of callers may have, for every API: so many entries, language codes, MIME types."""
+"""Checks of callers' fields for every API: number of entries, language codes, MIME types."""
 
 from service.domain.errors import InvalidRequest, Path, TooMany
 from service.domain.translation import MimeType

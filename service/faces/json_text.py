@@ -1,4 +1,4 @@
-"""JSON that a parser takes, and what is wrong where one takes none: told in JSON's words, without the other texts."""
+"""Parsing of JSON, with errors in JSON's terms that quote no text but the wrong one."""
 
 import codecs
 import json

@@ -95,7 +95,7 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
         done = next((each for each in own if not each.is_in_work), None)
         if done is None:
             raise Overloaded(
-                "{number} documents of yours, of {size} MiB, are being translated",
+                "{number} of your documents, {size} MiB together, are being translated",
                 number=len(own),
                 size=_size(own) >> 20,
                 allowed=f"{most} of {most_bytes >> 20} MiB",
@@ -204,7 +204,7 @@ class DocumentKeeper:
             _LOG.error("documents can't be kept in the folder for temporary files: %s; see TMPDIR", error.strerror)
             raise Unavailable(
                 "the server can't keep documents: {reason}",
-                advice="its operator has to see to the folder for temporary files; try again later",
+                advice="its operator has to free or repair the folder for temporary files; try again later",
                 reason=Public(error.strerror),
             ) from None
 

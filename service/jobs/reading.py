@@ -121,7 +121,7 @@ class DocumentReaders:
                 yield _Process(process)
             except (asyncio.IncompleteReadError, ConnectionError):
                 code = await _ended(process)
-                _LOG.warning("a process that read a document of a caller ended with %d", code)
+                _LOG.warning("a process that read a caller's document exited with %d", code)
                 raise unreadable(
                     f"reading it failed, or took more than {MAX_CPU_SECONDS} s or too much memory; split it."
                 ) from None

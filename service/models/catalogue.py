@@ -210,7 +210,7 @@ class Catalogue:
         if versions is None:
             self._grants.check_model(name)
             raise NotFound(
-                "model {name} is not served here; served are {served}",
+                "model {name} is not served here; served: {served}",
                 "model",
                 name,
                 name=name,
@@ -219,7 +219,7 @@ class Catalogue:
         model = versions.get(version) if version else _highest(versions)
         if model is None:
             raise NotFound(
-                "version {version} of model {name} is not served here; served are {served}"
+                "version {version} of model {name} is not served here; served: {served}"
                 if any(versions)
                 else "model {name} has no versions here, and {version} was asked for; leave it out",
                 "model version",
@@ -267,11 +267,11 @@ def _check_code(field: str, code: str) -> None:
 def _unknown_pair(who: Public, source: str, target: str, models: list[LoadedModel]) -> PairNotFound:
     path = Path("source_language_code")
     nearest = _nearest(model.pairs.nearest_source(source) for model in models)
-    served = "served are {directions}"
+    served = "served: {directions}"
     if targets := sorted({code for model in models for code in model.pairs.targets(source)}):
         path = Path("target_language_code")
         nearest = _nearest(model.pairs.nearest_target(target) for model in models)
-        served = "from {source} it can be {targets}"
+        served = "targets from {source}: {targets}"
     return PairNotFound(
         f"{{who}} from {{source}} into {{target}}; {{nearest}}{served}",
         path,
@@ -286,7 +286,7 @@ def _unknown_pair(who: Public, source: str, target: str, models: list[LoadedMode
 
 def _unknown_target(who: Public, target: str, models: list[LoadedModel]) -> PairNotFound:
     return PairNotFound(
-        "{who} into {target}; {nearest}served are {served}",
+        "{who} into {target}; {nearest}served: {served}",
         Path("target_language_code"),
         who=who,
         target=in_message(target),

@@ -61,7 +61,7 @@ class ModelControl:
         if name not in loaded:
             loaded = set(filter(current_call().grants.allows_model, loaded))
             raise NotFound(
-                "model {name} is not loaded; loaded are {loaded}",
+                "model {name} is not loaded; loaded: {loaded}",
                 "model",
                 name,
                 name=name,

@@ -111,7 +111,7 @@ def _bundle_errors(bundle: FoundBundle, device: str) -> Iterator[None]:
 
 def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:
     return (
-        f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). Its files "
-        f"have {bundle.num_bytes / 2**20:.0f} MiB, which are copied, and rows and threads need more; give the "
-        "process more memory, choose fewer --max-slots, or serve fewer models or versions."
+        f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). "
+        f"Its files take {bundle.num_bytes / 2**20:.0f} MiB, which are copied, and rows and threads "
+        "need more; give the process more memory, lower --max-slots, or serve fewer models or versions."
     )

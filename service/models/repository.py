@@ -142,7 +142,7 @@ def _without_second(model: ModelDirectory, kept: Mapping[str, Path]) -> ModelDir
     bundles = tuple(bundle for bundle in model.bundles if kept[bundle.name] == model.path)
     second = {bundle.name: kept[bundle.name] for bundle in model.bundles if bundle not in bundles}
     faults = [
-        f"{model.path} holds a model of the name {name!r}, as {path} does, and only the latter is served; remove one, "
+        f"{model.path} holds a model named {name!r}, as {path} does, and only the latter is served; remove one, "
         "or convert it again with another --name."
         for name, path in second.items()
     ]

@@ -134,6 +134,6 @@ def _problem(process: "subprocess.Popen[bytes]", directory: Path, why: str, limi
     if not why and code == -signal.SIGXCPU:
         why = f"took more than {limits.cpu_seconds} s of CPU time"
     advice = f"{CONVERT_AGAIN}, or start a server with it: there is no limit at the start" if why else CONVERT_AGAIN
-    why = why or f"ended {f'by {signal.Signals(-code).name}' if code < 0 else f'with code {code}'}"
+    why = why or (f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}")
     where = f" {lines[-1]}" if lines else ""
-    return f"{directory} can't be loaded: a process that tried to {why}{where}; {advice}."
+    return f"{directory} can't be loaded: the trial process {why}{where}; {advice}."

@@ -90,9 +90,9 @@ OF_SERVER = (
     Metric(
         _G,
         "memory_bytes",
-        "Resident memory; pages that several processes share count in parts, so that theirs add up.",
+        "Resident memory; each process counts its part of shared pages, so the values of several add up.",
     ),
-    Metric(_G, "memory_limit_bytes", "What the container's limit allows of it; infinite without one."),
+    Metric(_G, "memory_limit_bytes", "The container's limit of this memory; infinite without one."),
     Metric(_G, "build_info", "Always 1.", ("version", "onnxruntime_version", "provider")),
     Metric(_G, "model_info", "Always 1.", ("model", "version", "precision", "checkpoint_sha256", "kernels")),
     Metric(_C, "reloads", "Reloads of the models on disk, by outcome.", ("outcome",)),
@@ -140,10 +140,10 @@ OF_MODELS = (
     Metric(
         _C,
         "engine_busy_seconds",
-        "Time in which batches were encoded or decoded, with what belongs to it; summed over batches side by side.",
+        "Time that batches spent encoding and decoding, and in the work around it; summed over concurrent batches.",
         _MODEL,
     ),
-    Metric(_G, "engine_batches", "Batches side by side; busy seconds per second are at most as many.", _MODEL),
+    Metric(_G, "engine_batches", "Concurrent batches, the maximum of busy seconds per second.", _MODEL),
     Metric(_H, "step_batch_size", "Rows that one decoder step advanced.", _MODEL, SIZE_BUCKETS),
     Metric(_H, "encode_padding_ratio", "Share of padding in one encoder run.", _MODEL, RATIO_BUCKETS),
     Metric(_G, "model_load_seconds", "Time to load a model, from checksums to warm-up.", _MODEL),
@@ -152,7 +152,7 @@ OF_MODELS = (
     Metric(
         _G,
         "estimated_wait_seconds",
-        "How long a call that arrives now would wait for a slot if all took turns.",
+        "How long a call that arrives now would wait for a slot if all callers took turns.",
         _MODEL,
     ),
     Metric(_C, "engine_restarts", "Engines that failed and were restarted.", _MODEL),

@@ -46,8 +46,8 @@ def _bound(host: str, port: int, *, is_shared: bool) -> socket.socket:
 def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
     """Return an error with the reason why `host:port` can't be listened on."""
     return PortError(
-        f"can't listen on {join_address(host, port)} for {purpose}: {error.strerror}. "
-        f"Stop what uses it, or choose another port with {flag}."
+        f"can't listen on {join_address(host, port)} for {purpose}: {error.strerror}. Stop the process "
+        f"that uses it, or choose another port with {flag}."
     )
 
 

@@ -45,7 +45,7 @@ class ConnectionWatch:
             full = {name for name, num_open in self._num_open.items() if num_open() >= self.most} | self._refused
             for protocol in sorted(full - self._full):
                 _LOG.warning(
-                    "%s: the limit of %d connections is reached, and for each further one, one is closed. Raise %s, or "
+                    "%s: the limit of %d connections is reached; for each further one, one is closed. Raise %s, or "
                     "find out who holds them: docs/runbooks.md#dragomanconnectionsfull",
                     *(protocol, self.most, self._limit()),
                 )

@@ -49,7 +49,7 @@ class Reloader:
             self._metrics.reloaded(outcome)
             if outcome is ReloadOutcome.CHANGED or (is_requested and outcome is ReloadOutcome.UNCHANGED):
                 served = ", ".join(f"{each.name}/{each.version}".rstrip("/") for each in self._fleet.models)
-                _RELOADS.info("models were reloaded (%s); served are %s", outcome.value, served)
+                _RELOADS.info("models were reloaded (%s); served: %s", outcome.value, served)
             return outcome
 
     async def follow(self, requested: asyncio.Event, every_seconds: float) -> None:

@@ -170,14 +170,14 @@ def _comma_separated(line: str) -> Sequence[str]:
 
 def _parse(fields: Sequence[str]) -> Term:
     if len(fields) > 3:
-        raise ValueError(f"has {len(fields)} columns; allowed are source, target and 'case'")
+        raise ValueError(f"has {len(fields)} columns; allowed: source, target and 'case'")
     source, target, case = (field.strip() for field in (*fields, "", "")[:3])
     if not source:
         raise ValueError("has no source term")
     if max(len(source), len(target)) > MAX_TERM_LENGTH:
         raise ValueError(f"has a term of more than {MAX_TERM_LENGTH} characters")
     if case not in ("", "case"):
-        raise ValueError(f"has {case!r:.40} in its third column; allowed is 'case' or nothing")
+        raise ValueError(f"has {case!r:.40} in its third column; allowed: 'case' or nothing")
     return Term(source, target or None, is_case_sensitive=case == "case")
 
 

@@ -26,7 +26,7 @@ def parse_vocabulary(data: bytes) -> dict[str, int]:
             raise ValueError(f"the id of {shown(piece)} is {wrong}; expected a number from 0")
     vocabulary = dict(entries)
     if len(vocabulary) < len(entries):
-        raise ValueError(f"{shown(_repeated([piece for piece, _ in entries]))} stands in it twice")
+        raise ValueError(f"{shown(_repeated([piece for piece, _ in entries]))} is in it twice")
     if len(set(vocabulary.values())) < len(vocabulary):
         raise ValueError(f"two pieces have the id {_repeated(list(vocabulary.values()))}")
     return vocabulary

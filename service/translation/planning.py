@@ -81,7 +81,7 @@ class Planner:
         self._own = OwnPlaceholders(request.placeholders) if request.placeholders else None
         if terms and not manifest.is_prose:
             raise InvalidRequest(
-                "{path} can't be kept by {model}, whose texts are no prose",
+                "{path} can't be used with {model}, whose texts are not prose",
                 Path("glossary" if request.glossary else "terms"),
                 model=Public(manifest.name),
                 advice="leave it out",

@@ -94,9 +94,9 @@ def parts_by_language(
 
 def _not_served(request: TranslationRequest, path: Path, code: str, sources: Sequence[str]) -> InvalidRequest:
     return InvalidRequest(
-        "{path} is in no language that can be translated into {target} here: {sources}"
+        "{path} is in none of the languages that can be translated into {target} here: {sources}"
         if code == UNDETERMINED
-        else "{path} seems to be in {language}; into {target} are translated here: {sources}",
+        else "{path} seems to be in {language}; languages that can be translated into {target} here: {sources}",
         path,
         language=in_message(code),
         target=in_message(request.target_language_code),

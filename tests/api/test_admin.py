@@ -72,9 +72,9 @@ def test_the_numbers_are_those_of_the_metrics(server: InProcessServer) -> None:
 @pytest.mark.parametrize(
     ("document", "part"),
     [
-        ({**HELLO, "texts": ["a"] * 1025}, "allowed are 1024"),
+        ({**HELLO, "texts": ["a"] * 1025}, "allowed: 1024"),
         ({**HELLO, "colour": "blue"}, "colour"),
-        ({**HELLO, "texts": "Hello"}, "texts is 'Hello'; allowed is a list"),
+        ({**HELLO, "texts": "Hello"}, "texts is 'Hello'; allowed: a list"),
         ("Hello", "not a TranslateRequest in JSON"),
     ],
 )
@@ -94,7 +94,7 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
     eventually(lambda: status(server)["errors"][0]["method"] == method)  # recorded after the caller has its answer
     newest = status(server)["errors"][0]
     assert newest["code"] == "NOT_FOUND"
-    assert newest["message"] == "model '…' is not served here; served are tiny."
+    assert newest["message"] == "model '…' is not served here; served: tiny."
 
 
 def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: InProcessServer) -> None:

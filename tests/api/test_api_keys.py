@@ -120,7 +120,7 @@ def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str,
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ((("authorization", "Bearer dgm_wrong"),), "the API key is unknown; check it for typing errors, or ask for a"),
+        ((("authorization", "Bearer dgm_wrong"),), "the API key is unknown; check it for typos, or ask for a"),
         ((("authorization", f"Basic {ALICE}"),), "this server requires an API key; send one as metadata"),
         ((("authorization", "Bearer"),), "this server requires an API key"),
         ((("x-api-key", ""),), "this server requires an API key"),

@@ -48,7 +48,7 @@ def test_all_texts_of_a_call_together_have_a_limit(limited: grpc.Channel, way: s
     assert calls[way](EXACT)
     error = refused(lambda timeout: calls[way](TOO_MUCH))
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "have 41 characters in total; allowed are 40 per call. Send several calls." in error.details()
+    assert "have 41 characters in total; allowed: 40 per call. Send several calls." in error.details()
 
 
 def test_a_message_has_a_limit(limited: grpc.Channel) -> None:

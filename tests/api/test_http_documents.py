@@ -104,7 +104,7 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message", "field"),
     [
-        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .arb, .ass,", "file"),
+        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed: .arb, .ass,", "file"),
         ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
         ("a.txt", b"a", {"mime_type": "text/html"}, "mime_type is unknown; leave it out.", "mime_type"),
         (
@@ -124,8 +124,8 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
         ("a.txt", b"a", {"options": "{"}, "options is not JSON: EOF", "options"),
         ("a.txt", b"a", {"options": '{"x": 1}'}, "options.x is unknown", "options.x"),
         ("a.txt", b"a", {"options": '{"beam_size": 99}'}, "options.beam_size is 99", "options.beam_size"),
-        ("a.txt", b"a", {"deadline": "-1"}, "deadline is -1.0; allowed is milliseconds above 0.", "deadline"),
-        ("a.txt", b"a", {"deadline": "soon"}, "deadline is 'soon'; allowed is a number.", "deadline"),
+        ("a.txt", b"a", {"deadline": "-1"}, "deadline is -1.0; allowed: milliseconds above 0.", "deadline"),
+        ("a.txt", b"a", {"deadline": "soon"}, "deadline is 'soon'; allowed: a number.", "deadline"),
         ("a.txt", b"a b " * 40_000, {}, "file (line 1) has 159999 characters without a break", "file (line 1)"),
     ],
 )
@@ -142,7 +142,7 @@ def test_fields_that_are_missing(server: InProcessServer) -> None:
     reply = send(server, "/v1/files", "a.txt", b"a")
     assert (reply.status, reply.error["message"]) == (400, "target_language_code is missing.")
     reply = call(server.http_url, "POST", "/v1/files", {})
-    assert reply.error["message"] == "Content-Type is 'application/json'; allowed is multipart/form-data."
+    assert reply.error["message"] == "Content-Type is 'application/json'; allowed: multipart/form-data."
 
 
 def test_uploads_may_be_larger_than_other_calls(server: InProcessServer) -> None:
@@ -194,7 +194,7 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
         assert ask(keyed, handle, BOB, result).status == 404
         assert ask(keyed, handle, "", result).status == 403
         wrong = {**handle, "document_key": "x"}
-        assert "another key" in ask(keyed, wrong, ALICE, result).document["message"]
+        assert "not that of this document" in ask(keyed, wrong, ALICE, result).document["message"]
     assert ask(keyed, handle, ALICE).document["status"] == "done"
 
 

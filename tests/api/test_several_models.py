@@ -143,7 +143,7 @@ def test_a_retired_model_leaves_nothing_behind(start: Any, tiny_versions: Path, 
     eventually(lambda: is_gone(gone))
     assert engine_threads() == num_threads - 1
     assert [line for line in series("many") if "load_failures" not in line] == []
-    with pytest.raises(grpc.RpcError, match="no model here translates from 'fr' into 'it'; served are en to de"):
+    with pytest.raises(grpc.RpcError, match="no model here translates from 'fr' into 'it'; served: en to de"):
         ask(server, source="fr", target="it")
 
 

@@ -158,6 +158,6 @@ def check_documents() -> None:
         keyed.translate_document_from_filepath(source, target, **PAIR)
         assert target.read_text(encoding="utf-8") == f"{EXPECTED[text]}\n"
     formats = partial(client.translate_document_upload, "a", filename="a.md", output_format="docx", **PAIR)
-    assert "output_format is 'docx'; allowed is md" in refused(formats)[1]
+    assert "output_format is 'docx'; allowed: md" in refused(formats)[1]
     document = partial(client.translate_document, b"a\n", io.BytesIO(), filename="a.docx", **PAIR)
     assert "file can't be read" in refused(document, deepl.DocumentTranslationException)[1]

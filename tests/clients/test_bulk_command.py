@@ -111,7 +111,7 @@ def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path,
             stop.kill() if stop else process.send_signal(signal.SIGINT)
             errors = process.communicate(timeout=patient(60))[1].decode()
             assert process.returncode == code, errors
-            assert errors.endswith("what is done stays; the same command continues.\n")
+            assert errors.endswith("finished rows are kept; the same command resumes.\n")
     assert bulk(*of_long_run(tmp_path), by=by_server).returncode == 0
     assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == list(range(NUM_ROWS))
 
@@ -149,10 +149,10 @@ def test_a_row_that_a_server_refuses_fails_alone(tmp_path: Path, by: Sequence[st
     rows = [("Hello", "en"), ("Hello", "ja"), ("a " * 3000, "en"), ("x" * (3 << 20), "en"), ("Hello", "en")]
     source.write_text("".join(json.dumps({"text": text, "from": code}) + "\n" for text, code in rows))
     answer = bulk(source, output, "--to", "de", "--from-column", "from", "--strict", by=by)
-    assert "5 rows; 3 rows of this run have an error." in answer.stderr
+    assert "5 rows; 3 rows failed in this run." in answer.stderr
     errors = [json.loads(line)["error"] for line in output.read_text().splitlines()]
     assert [bool(error) for error in errors] == [False, True, True, True, False]
-    assert errors[1] == "no model here translates from 'ja' into 'de'; served are en to de."
+    assert errors[1] == "no model here translates from 'ja' into 'de'; served: en to de."
     assert errors[2].startswith("texts[0] has a segment of ")
 
 
@@ -161,7 +161,7 @@ def test_a_row_that_a_server_refuses_fails_alone(tmp_path: Path, by: Sequence[st
     [
         (("--to", "tlh"), ExitCode.USAGE, "'tlh'"),
         (("--to", "de", "--beam-size", "99"), ExitCode.USAGE, "options.beam_size is 99"),
-        (("--to", "de", "--column", "body"), ExitCode.DATA, "no column 'body'; there are 'id', 'text'"),
+        (("--to", "de", "--column", "body"), ExitCode.DATA, "no column 'body'; the columns are 'id', 'text'"),
     ],
 )
 def test_mistakes_are_told_in_a_line(
@@ -194,7 +194,7 @@ def test_a_folder_with_its_output_in_it(tmp_path: Path, by_server: Sequence[str]
         answer = bulk(*arguments, by=by_server)
         assert answer.returncode == 0, answer.stderr
         assert f"crawl.de: 3 rows{kept}." in answer.stderr
-        assert "left out, as no files of a known ending: e.xlsx, link" in answer.stderr
+        assert "skipped, as their endings are not supported: e.xlsx, link" in answer.stderr
 
 
 def test_two_processes_do_not_write_one_output(tmp_path: Path, by_server: Sequence[str]) -> None:
@@ -203,14 +203,14 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path, by_server: Sequen
     with held(tmp_path / "out.jsonl.parts", alone=False):
         assert bulk(*arguments, "--shard", "0/2", by=by_server).returncode == 0
         answer = bulk(*arguments, by=by_server)
-    assert (answer.returncode, "another process writes" in answer.stderr) == (ExitCode.TRY_LATER, True), answer.stderr
+    assert (answer.returncode, "process is writing" in answer.stderr) == (ExitCode.TRY_LATER, True), answer.stderr
 
 
 @pytest.mark.parametrize(
     ("output", "code", "told"),
     [
         ("in.jsonl", ExitCode.DATA, "in.jsonl is the input; name another output"),
-        ("in.jsonl/out.jsonl", ExitCode.IO_ERROR, "Not a directory; when that is mended, the same command continues"),
+        ("in.jsonl/out.jsonl", ExitCode.IO_ERROR, "Not a directory; once that is fixed, the same command resumes"),
     ],
 )
 def test_outputs_that_cannot_be(output: str, code: int, told: str, tmp_path: Path, by_server: Sequence[str]) -> None:

@@ -62,7 +62,7 @@ def test_a_job_resumes_on_two_cpus_where_it_was(tables: Path) -> None:
 def test_a_checkpoint_with_one_cpu_is_refused_rather_than_hangs(tables: Path) -> None:
     answer = job(tables, "--cpus", "1")
     assert answer.returncode == 1
-    assert "hangs with fewer than 2" in answer.stderr
+    assert "with fewer than 2, a job with a checkpoint hangs" in answer.stderr
 
 
 def test_actors_that_no_node_can_hold_are_an_error(tables: Path) -> None:

@@ -185,7 +185,7 @@ def test_one_variable_names_the_server_of_every_command(server: ServerProcess, c
     ("arguments", "stdin", "code", "fragments"),
     [
         (("--to", "fr", "Hello"), None, 2, ["'fr'", "en to de"]),
-        (("--from", "en", "--to", "fr", "Hello"), None, 2, ["'fr'", "it can be de"]),
+        (("--from", "en", "--to", "fr", "Hello"), None, 2, ["'fr'", "targets from 'en': de"]),
         (("--model", "huge", "Hello"), None, 2, ["'huge'", "tiny"]),
         (("--beam-size", "9", "Hello"), None, 65, ["beam_size", "9", "1 to 8"]),
         (("--strict", "ok", "keys " * 100), None, 65, ["text 2", "tokens", "up to 64"]),
@@ -196,7 +196,7 @@ def test_one_variable_names_the_server_of_every_command(server: ServerProcess, c
         (("-o", "/no/such/file", "Hello"), None, 73, ["/no/such/file"]),
         ((b"\xff".decode("utf-8", "surrogateescape"),), None, 65, ["text 1", "not UTF-8"]),
         (("--from", "en", "--glossary", "none", "Hello"), None, 2, ["no glossary 'none' from en into de"]),
-        (("--max-repeats", "-1", "Hello"), None, 65, ["options.max_repeats is -1; allowed is 0 to 100"]),
+        (("--max-repeats", "-1", "Hello"), None, 65, ["options.max_repeats is -1; allowed: 0 to 100"]),
         (("--format", "html"), b"a\xff", 65, ["the input: ", "not UTF-8"]),
         (("--format", "tsv", "--column", "1"), b"a\xff", 65, ["the input: ", "not UTF-8"]),
     ],
@@ -376,7 +376,7 @@ def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Pat
     path.write_bytes(b"Hello")
     run = dragoman_here("translate", "--server", server.address, *CUT, "-i", str(path))
     assert (run.returncode, run.stdout) == (65, b"")
-    assert one_line(run) == f"dragoman: {path}: it is not a ZIP archive, which a .docx is: File is not a zip file."
+    assert one_line(run) == f"dragoman: {path}: it is not a ZIP archive, as a .docx must be: File is not a zip file."
 
 
 def test_a_text_that_the_server_refuses_is_named_by_its_place(server: ServerProcess) -> None:
@@ -385,5 +385,5 @@ def test_a_text_that_the_server_refuses_is_named_by_its_place(server: ServerProc
     run = dragoman_here("translate", "--server", server.address, *CUT, "--format", "md", stdin=source)
     assert run.returncode == 65
     message, note = run.stderr.decode().splitlines()
-    assert re.match(r"dragoman: texts have 14\d{4} characters in total; allowed are 131072 per call\.", message)
-    assert note == "dragoman: It is about the text at line 5."
+    assert re.match(r"dragoman: texts have 14\d{4} characters in total; allowed: 131072 per call\.", message)
+    assert note == "dragoman: This is about the text at line 5."

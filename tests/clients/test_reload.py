@@ -129,7 +129,7 @@ def test_no_call_fails_while_versions_come_and_go(
     code, out, errors = server.wait()
     assert (code, out) == (0, "")
     told = [line.partition(" ")[2] for line in errors.splitlines()]
-    assert told == ["INFO dragoman.reloads: models were reloaded (changed); served are tiny/2"] * len(swaps)
+    assert told == ["INFO dragoman.reloads: models were reloaded (changed); served: tiny/2"] * len(swaps)
 
 
 def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(

@@ -90,7 +90,7 @@ def test_every_command_speaks_tls_and_sends_the_key(process: ServerProcess, fold
 def test_who_has_no_good_key_or_no_tls_connection_is_told_so_in_one_line(
     process: ServerProcess, folder: Path, tmp_path: Path
 ) -> None:
-    unknown = "the API key is unknown; check it for typing errors, or ask for a new one. "
+    unknown = "the API key is unknown; check it for typos, or ask for a new one. "
     assert ask(process, "models", "--tls-ca", str(folder / "ca.crt"), key="dgm_wrong") == (
         ExitCode.NO_PERMISSION,
         "",
@@ -116,7 +116,7 @@ def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authori
     run = dragoman("serve", *ports, "--tls-certificate", str(certificate), "--tls-key", str(key))
     assert (run.returncode, run.stdout) == (ExitCode.CONFIG, b"")
     (line,) = run.stderr.decode().splitlines()
-    assert line.startswith(f"dragoman: {certificate} has expired at ")
+    assert line.startswith(f"dragoman: {certificate} expired at ")
 
 
 def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Path) -> None:

@@ -323,4 +323,4 @@ def check_models_are_loaded_and_unloaded() -> None:
     assert states() == {("tiny", "2"): "READY", ("many", "1"): "UNAVAILABLE"}
     assert not explicit.is_model_ready("many", headers=KEYED)
     explicit.unload_model("tiny", KEYED)
-    fails("NOT_FOUND", "served are none", work=lambda: explicit.infer("tiny", inputs(["Hello"]), headers=KEYED))
+    fails("NOT_FOUND", "served: none", work=lambda: explicit.infer("tiny", inputs(["Hello"]), headers=KEYED))

@@ -56,7 +56,7 @@ def test_failed_rename_puts_the_old_bundle_back(tmp_path: Path, monkeypatch: pyt
 def test_a_bundle_is_replaced_by_force_only(tmp_path: Path) -> None:
     write(tmp_path / "1", "first")
     with (
-        pytest.raises(BundleError, match=r"1 is a bundle, and is kept; add --force to replace it\.$"),
+        pytest.raises(BundleError, match=r"1 already is a bundle; add --force to replace it\.$"),
         staged_bundle(tmp_path / "1"),
     ):
         raise AssertionError("it was staged")

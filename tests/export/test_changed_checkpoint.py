@@ -110,7 +110,7 @@ def test_problems_of_a_changed_folder_are_those_of_the_given_one(folder: Path) -
 def test_settings_are_refused_by_name(folder: Path, checkpoint: Path) -> None:
     assert "--set num_beam; did you mean num_beams" in refusal(folder, Changes({"num_beam": 4}))
     assert "--set xyz, which transformers does not know" in refusal(folder, Changes({"xyz": 1, "zzz": 1}))
-    assert "--set is for folders of transformers" in refusal(checkpoint, Changes({"num_beams": 4}))
+    assert "--set changes the generation settings of" in refusal(checkpoint, Changes({"num_beams": 4}))
     for text in ("num_beams", "=4", "num_beams=four", "num_beams="):
         code, errors = convert(folder, "--output", folder.parent / "out", "--set", text)
         assert code == 2
@@ -121,7 +121,7 @@ def test_a_bundle_is_kept_without_force(folder: Path, tmp_path: Path) -> None:
     assert convert(folder, "--output", tmp_path / "out", "--precision", "int8")[0] == 0
     before = (tmp_path / "out" / "manifest.json").read_bytes()
     code, errors = convert(folder, "--output", tmp_path / "out", "--precision", "int8", "--name", "other")
-    assert (code, errors) == (2, f"export: {tmp_path / 'out'} is a bundle, and is kept; add --force to replace it.\n")
+    assert (code, errors) == (2, f"export: {tmp_path / 'out'} already is a bundle; add --force to replace it.\n")
     assert (tmp_path / "out" / "manifest.json").read_bytes() == before
     assert convert(folder, "--output", tmp_path / "out", "--precision", "int8", "--name", "other", "--force")[0] == 0
     assert Manifest.load(tmp_path / "out").name == "other"
@@ -206,15 +206,15 @@ def test_a_base_model_in_shards_and_pickles_is_merged_into_one_file(folder: Path
 @pytest.mark.parametrize(
     ("weights", "settings", "message"),
     [
-        ({}, {"peft_type": "IA3"}, "peft_type is 'IA3'; merged is LORA only"),
-        ({}, {"use_dora": True}, "use_dora is True; merged is plain LoRA only"),
-        ({}, {"bias": "all"}, "bias is 'all'; supported is none"),
-        ({}, {"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'; supported is True, False, gaussian"),
+        ({}, {"peft_type": "IA3"}, "peft_type is 'IA3'; only LORA can be merged"),
+        ({}, {"use_dora": True}, "use_dora is True; only plain LoRA can be merged"),
+        ({}, {"bias": "all"}, "bias is 'all'; supported: none"),
+        ({}, {"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'; supported: True, False, gaussian"),
         ({}, {"layer_replication": [[0, 1]]}, "layer_replication is"),
-        ({}, {"lora_alpha": "many"}, "lora_alpha or alpha_pattern is not of numbers"),
+        ({}, {"lora_alpha": "many"}, "lora_alpha or alpha_pattern is not numeric"),
         ({}, {"alpha_pattern": {"(": 1}}, "alpha_pattern '(': "),
-        ({f"{QUERY}.lora_magnitude_vector": torch.ones(32)}, {}, f"{QUERY}.lora_magnitude_vector is not of plain LoRA"),
-        ({"model.shared.lora_embedding_A": torch.ones(3, 9)}, {}, "model.shared.lora_embedding_A is not of plain LoRA"),
+        ({f"{QUERY}.lora_magnitude_vector": torch.ones(32)}, {}, f"{QUERY}.lora_magnitude_vector is not plain LoRA"),
+        ({"model.shared.lora_embedding_A": torch.ones(3, 9)}, {}, "model.shared.lora_embedding_A is not plain LoRA"),
         (
             matrices("model.encoder.layers.7.fc1", (64, 32)),
             {},

@@ -88,4 +88,4 @@ def test_what_is_no_folder_is_told(given: str, reason: str, tmp_path: Path) -> N
 def test_a_bundle_is_one_already(exported: tuple[Path, Manifest], tmp_path: Path) -> None:
     code, found = ask(shutil.copytree(exported[0], tmp_path / "1"))
     assert code == 1
-    assert found["refused"][0].startswith("it is a bundle of Dragoman (manifest.json, encoder.onnx): it is converted")
+    assert found["refused"][0].startswith("it is a bundle of Dragoman (manifest.json, encoder.onnx): it is already")

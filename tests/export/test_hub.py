@@ -71,7 +71,7 @@ def test_doctor_and_adapters_take_names_too(hub: FakeHub, tmp_path: Path) -> Non
     (adapter / "adapter_config.json").write_text('{"peft_type": "IA3"}')
     result = CliRunner().invoke(main, ["doctor", "adapter", "--base", "Helsinki-NLP/opus-mt-en-de@v1.0"])
     assert result.exit_code == 1
-    assert "peft_type is 'IA3'; merged is LORA only" in result.stdout
+    assert "peft_type is 'IA3'; only LORA can be merged" in result.stdout
 
 
 def test_a_folder_here_counts_before_a_name_there(hub: FakeHub) -> None:
@@ -89,7 +89,7 @@ def test_what_is_in_the_cache_is_not_downloaded_again(hub: FakeHub) -> None:
         assert "model_type is 't0'" in refused(name)
     assert len(hub.served) == 3
     hub.models.clear()
-    assert "no model has this name" in refused("a/b")
+    assert "no public model of this name" in refused("a/b")
 
 
 def test_without_a_network_the_cache_is_taken(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,14 +106,14 @@ def test_without_a_network_the_cache_is_taken(hub: FakeHub, monkeypatch: pytest.
 
 
 def test_what_the_hub_refuses_is_told_in_a_line(hub: FakeHub) -> None:
-    assert "no model has this name, or it is private" in refused("Helsinki-NLP/opus-mt-en-dee")
+    assert "there is no folder and no public model of this name" in refused("Helsinki-NLP/opus-mt-en-dee")
     assert "it has no branch, tag or commit 'v9'" in refused("Helsinki-NLP/opus-mt-en-de@v9")
     hub.gated.add("Helsinki-NLP/opus-mt-en-de")
     assert "its owner must allow it: ask on the model's page, then set HF_TOKEN" in refused(
         "Helsinki-NLP/opus-mt-en-de"
     )
     hub.models["a/tf"] = {"config.json": b"{}", "tf_model.h5": b""}
-    assert "its weights are tf_model.h5; read are model.safetensors and pytorch_model.bin" in refused("a/tf")
+    assert "its weights are tf_model.h5; supported: model.safetensors and pytorch_model.bin" in refused("a/tf")
     assert hub.served == []
 
 
@@ -121,7 +121,7 @@ def test_without_the_client_a_line_says_how_to_install_it(monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     line = refused("Helsinki-NLP/opus-mt-en-de")
-    assert "Helsinki-NLP/opus-mt-en-de is no folder here, and huggingface_hub" in line
+    assert "Helsinki-NLP/opus-mt-en-de is not a folder here, and huggingface_hub" in line
     assert "pip install ./client '.[hub]'" in line
 
 

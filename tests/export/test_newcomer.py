@@ -110,7 +110,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "an empty folder": (keep_only, "it holds no files"),
     "a folder of folders": (
         lambda folder: [str(folder.parent)],
-        r"it holds folders only \(opus-mt-en-de\): give one of them, or --all",
+        r"it holds only folders \(opus-mt-en-de\): give one of them, or --all",
     ),
     "an archive": (pack, "it is a zip archive; unpack it and give the folder"),
     "a file of torch": (
@@ -133,7 +133,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a part of a download": (
         replace_weights("model.safetensors.incomplete"),
-        r"model\.safetensors\.incomplete: parts of downloads, and no weights; download them again",
+        r"model\.safetensors\.incomplete are incomplete downloads; download them again",
     ),
     "a truncated download": (truncate, r"weights: model\.safetensors is damaged, truncated or .*; download it again"),
     "an index without a shard": (lack_a_shard, " model-00002-of-00002.safetensors missing, .*; download all"),
@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a model in ONNX": (replace_weights("encoder_model.onnx"), r"in ONNX \(encoder_model\.onnx\): .* take the folder"),
     "no weights": (
         lambda folder: (folder / "model.safetensors").unlink(),
-        "weights: no weights; expected is model.safetensors or",
+        "weights: no weights; expected model.safetensors or",
     ),
     "a tokenizer only": (
         lambda folder: keep_only(folder, "source.spm", "vocab.json"),
@@ -161,7 +161,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a base for no adapter": (
         lambda folder: [str(folder), "--base", str(folder)],
-        r"it has no adapter_config\.json, and --base is for PEFT's adapters; leave it out",
+        r"--base is for PEFT adapters, and this folder has no adapter_config\.json; leave it out",
     ),
     "another kind with --from": (
         lambda folder: [str(folder), "--from", "m2m100"],
@@ -173,7 +173,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an output inside the checkpoint": (
         lambda folder: [str(folder), "--output", str(folder / "out")],
-        "out is inside of .*opus-mt-en-de; choose another --output",
+        "out is inside .*opus-mt-en-de; choose another --output",
     ),
     "an output below a file": (write_file_as_parent, "can't be a folder, as .*disk is a file; choose another --output"),
     "an output where nobody may write": (

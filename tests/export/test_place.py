@@ -49,7 +49,7 @@ def test_a_conversion_takes_the_name_and_says_what_clashes(checkpoint: Path, tmp
     refused = convert(checkpoint, "-o", tmp_path / "others/1", "--name", "mine")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        f"export: {tmp_path / 'mine'} holds a model of the name 'mine' already; choose another --name.\n"
+        f"export: {tmp_path / 'mine'} already holds a model named 'mine'; choose another --name.\n"
     )
     assert not (tmp_path / "others").exists()
 

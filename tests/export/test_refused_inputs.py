@@ -119,7 +119,11 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
     "wrapped": (LIKE, code("def build():\n    return nn.DataParallel(Seq2Seq())"), CONVERTS),
     "encoder only": (BY_NAMES, without("transformer.decoder"), "it holds no decoder, such as .* of the whole model"),
     "decoder only": (BY_NAMES, without("transformer.encoder"), "it holds no encoder, such as"),
-    "GPT": (BY_NAMES, of_layers("h.{}.attn.c_attn.weight", "wte.weight"), "it has no encoder by its names .* of both"),
+    "GPT": (
+        BY_NAMES,
+        of_layers("h.{}.attn.c_attn.weight", "wte.weight"),
+        "it has no encoder by its names .*; only encoder-decoder models",
+    ),
     "BERT": (BY_NAMES, of_layers("encoder.layer.{}.dense.weight", "embeddings.weight"), "no decoder by its names"),
     "LSTM": (BY_NAMES, of_layers("encoder.weight_hh_l{}", "decoder.weight_hh_l0"), "a recurrent network .* Transform"),
     "module": (
@@ -137,13 +141,13 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
     "text": (
         BY_NAMES,
         written("model.pt", "PK is how zips begin"),
-        r"damaged, .* \(it is no pickle, or .*\); download",
+        r"damaged, .* \(it is not a pickle, or .*\); download",
     ),
     "cut": (BY_NAMES, lambda _: os.truncate("model.pt", 9000), "damaged, truncated or .*; download it again"),
     "path": (BY_NAMES, lambda _: {"CHECKPOINT": "modle.pt"}, "no such file or folder; nearest is model.pt"),
     "kind": ({}, lambda _: None, "a file of torch; if it is a bare state dict, give it with --from pytorch"),
     "nothing": (BY_NAMES, lambda _: dict.fromkeys([*FLAGS][1:]), "--config is missing.*--tokenizer is missing"),
-    "no file": (LIKE, lambda _: given(like="fctory.py:build"), "fctory.py is no file; expected FILE.py:FUNCTION"),
+    "no file": (LIKE, lambda _: given(like="fctory.py:build"), "fctory.py is not a file; expected FILE.py:FUNCTION"),
     "no function": (LIKE, lambda _: given(like="factory.py"), "factory.py names no function; expected FILE.py:FUNC"),
     "another function": (LIKE, lambda _: given(like="factory.py:bild"), "no function .bild.; it has Seq2Seq, build"),
     "syntax": (LIKE, code(BAD_LINE), r"can't build the model \(SyntaxError: .* \(factory.py, line 21\)\)"),
@@ -185,7 +189,7 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
     "another end": (BY_NAMES, said(eos_id=5), "--target-tokenizer: it has eos_id 3, --config says 5 for the target"),
     "heads": (BY_NAMES, said(num_heads=3), "d_model 16 is not a multiple of num_heads 3"),
     "a fraction": (BY_NAMES, said(num_heads=2.5), "config.json: num_heads is 2.5, expected a number from 1"),
-    "norm": (BY_NAMES, said(norm="prenorm"), "norm is 'prenorm', allowed are pre, post, sandwich"),
+    "norm": (BY_NAMES, said(norm="prenorm"), "norm is 'prenorm', allowed: pre, post, sandwich"),
     "positions": (BY_NAMES, said(positions="sinusoidal"), "positions is 'sinusoidal', expected an object of layout"),
     "no languages": (LIKE, lambda _: given(source_language=None), "--source-language is missing"),
     "no code": (LIKE, lambda _: given(target_language="?"), r"--target-language is '\?', expected a code such as en"),
@@ -197,7 +201,7 @@ WRONG: dict[str, tuple[dict[str, str], Mistake, str]] = {
         "nearest is mine, which has no .* and needs",
     ),
     "both": (LIKE, names('[names]\n"a" = "projection.weight"'), "--names is for names that no --like explains"),
-    "generate": (BY_NAMES, lambda _: given(set="num_beams=3"), "--set is for folders of transformers"),
+    "generate": (BY_NAMES, lambda _: given(set="num_beams=3"), "--set changes the generation settings of"),
 }
 
 

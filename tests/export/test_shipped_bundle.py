@@ -55,7 +55,7 @@ def test_a_bundle_of_an_older_form_is_refused_in_one_line(name: str, tmp_path: P
     manifest = Manifest.load(old)
     shutil.copyfile(REPOSITORY / "build" / "float32" / name / "1" / "encoder.onnx", old / "encoder.onnx")
     dataclasses.replace(manifest, checksums=checksums(old)).save(old)
-    with pytest.raises(BundleError, match=r"is not what a bundle may hold: .*convert its checkpoint again") as refused:
+    with pytest.raises(BundleError, match=r"is not allowed in a bundle: .*convert its checkpoint again") as refused:
         check_intact(old, Manifest.load(old))
     assert "\n" not in str(refused.value)
 

@@ -71,7 +71,7 @@ def test_a_lexicon_in_text(bundle: Path, tmp_path: Path) -> None:
         (["--texts", "missing"], "does not exist"),
         (["--lexicon", "short"], "line 1: expected a target piece, a source piece, a number"),
         (["--lexicon", "strange"], "has no pieces of this bundle"),
-        (["--lexicon", "lex.bin"], "no shortlist of Marian's"),
+        (["--lexicon", "lex.bin"], "not a Marian shortlist"),
         (["--texts", "short", "--check", "short"], "a line without a tab"),
     ],
 )
@@ -108,4 +108,4 @@ def test_without_alignments_there_is_nothing_to_count(exported: tuple[Path, Mani
     directory = Path(shutil.copytree(exported[0], tmp_path / "bundle"))
     dataclasses.replace(exported[1], graphs=Graphs()).save(directory)
     done = run(directory, "-o", tmp_path / "out", "--texts", DATA / "t300.en")
-    assert (done.exit_code, "it tells no alignments" in done.output) == (2, True)
+    assert (done.exit_code, "it returns no alignments" in done.output) == (2, True)

@@ -44,7 +44,7 @@ def never_opened_fused() -> Iterator[Damage]:
     yield Damage("no input of the graph", _graph(file, lambda model: model.graph.input.pop(history)), between)
     yield Damage("weights as a cache", _graph(file, _weights_as_cache), between)
     yield Damage("a cache as weights", _graph(file, _reads(len(fused_io.DECODE_INPUTS), "self_cache")), "'self_cache'")
-    yield Damage("an input that is a constant too", _graph(file, _constant_input), "'history', which its node takes")
+    yield Damage("an input that is a constant too", _graph(file, _constant_input), "'history', which its node needs")
     yield Damage("two nodes", _graph(file, lambda model: model.graph.node.append(model.graph.node[0])), "2 nodes in 1")
     other = _graph(file, lambda model: setattr(model.graph.node[0], "op_type", "Encode"))
     yield Damage("the other operator", other, "operator 'dragoman::Encode'")
@@ -57,7 +57,7 @@ def never_opened_fused() -> Iterator[Damage]:
 def opened() -> Iterator[Damage]:
     """Yield changes to the tiny bundle that only opening and testing it shows."""
     step, encoder, alignment = "decoder_step.onnx", "encoder.onnx", "alignment.onnx"
-    yield Damage("attention of no width", _graph(encoder, _no_width), "ended by SIGFPE opening")
+    yield Damage("attention of no width", _graph(encoder, _no_width), "killed by SIGFPE opening")
     yield Damage("constants that fill the memory", _graph(encoder, _fold(_filling)), "MiB of memory opening")
     yield Damage("runs that take hours", _graph(encoder, _fold(_slow)), "s of CPU time")
     yield Damage("a constant that doubles forty times", _graph(encoder, _fold(_doubling)), "memory")

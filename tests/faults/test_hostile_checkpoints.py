@@ -79,8 +79,8 @@ ATTACKS = {
     "aliases": (_laughs, "line 2: an alias"),
     "merges": (_merges, "line 2: an alias"),
     "zstandard": (_lexicon, "unpacks to more than"),
-    "npz": (_archive, "bytes; allowed are"),
-    "package": (_package, "bytes; allowed are"),
+    "npz": (_archive, "bytes; allowed: "),
+    "package": (_package, "bytes; allowed: "),
     "shape": (_shape, "needs 34359738368 bytes"),
 }
 

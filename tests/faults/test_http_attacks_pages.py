@@ -37,7 +37,7 @@ def test_a_page_whose_name_leads_here_translates_nothing(server: InProcessServer
     page = {"host": REBOUND, "origin": f"http://{REBOUND}", "sec-fetch-site": "same-origin"}
     refused = asked(server, "POST", path, page, body)
     assert refused.status == 403
-    assert f"Host is '{REBOUND}'; allowed are addresses, names without a dot and the name" in refused.body.decode()
+    assert f"Host is '{REBOUND}'; allowed: addresses, names without a dot and the name" in refused.body.decode()
     wrong = asked(server, "POST", path, {}, "{")  # in the words of the API
     assert refused.document.keys() == wrong.document.keys()
     assert asked(server, "POST", path, {}, body).status == 200

@@ -212,7 +212,7 @@ def test_a_full_disk_is_told(tiny_models: Path, tmp_path: Path) -> None:
                 resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
                 reply = send(server, path, b"station window keys\n" * 200, **fields)
                 assert reply.status == 503, reply.body
-                assert b"the server can't keep documents: File too large; its operator has to see to" in reply.body
+                assert b"the server can't keep documents: File too large; its operator has to free or" in reply.body
             assert translated(server, b"station\n").status == 200  # which keeps nothing
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
             assert send(server, path, b"station\n", **fields).status == 200

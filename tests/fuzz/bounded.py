@@ -22,6 +22,6 @@ def bounded(target: Target) -> Target:
         target(data)
         seconds = time.process_time() - started
         if seconds > MAX_SECONDS:
-            raise TooSlow(f"{len(data)} bytes took {seconds:.2f} s; allowed is {MAX_SECONDS:g} s.")
+            raise TooSlow(f"{len(data)} bytes took {seconds:.2f} s; allowed: {MAX_SECONDS:g} s.")
 
     return run

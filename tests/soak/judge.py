@@ -90,18 +90,18 @@ def judge(
     growth = slope * (seconds[-1] - seconds[0]) / 60.0 if seconds else 0.0
     if slope - 2 * error > MAX_SLOPE_MIB_PER_MINUTE and growth > MIN_GROWTH_MIB:
         found.append(
-            f"memory grows by {slope:.2f} +- {error:.2f} MiB a minute, {growth:.0f} MiB in all; allowed are "
+            f"memory grows by {slope:.2f} +- {error:.2f} MiB a minute, {growth:.0f} MiB in all; allowed: "
             f"{MAX_SLOPE_MIB_PER_MINUTE:g} a minute."
         )
     is_long = bool(seconds) and seconds[-1] - seconds[0] >= MIN_FLOOR_SECONDS
     for name, allowed in MAX_FLOOR_GROWTH.items() if is_long else ():
         if (more := floor_growth(series[name])) > allowed:
-            found.append(f"{name}: {more:.0f} more at the end than at the beginning; allowed are {allowed:.0f}.")
+            found.append(f"{name}: {more:.0f} more at the end than at the beginning; allowed: {allowed:.0f}.")
     for kind, of_kind in calls.items():
         first, _, last = p99_of_thirds(of_kind)
         if last > first * MAX_P99_FACTOR and last > first + MIN_P99_DIFFERENCE_MS:
             found.append(
                 f"calls of the kind {kind!r} became slower: p99 was {first:.0f} ms in the first third and is "
-                f"{last:.0f} ms in the last; allowed is a factor of {MAX_P99_FACTOR:g}."
+                f"{last:.0f} ms in the last; allowed: a factor of {MAX_P99_FACTOR:g}."
             )
     return found

@@ -14,8 +14,8 @@ from export.importers.ctranslate2.variables import Variables
 
 _SPECS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # heads, where files have no number
 _OTHER_SPECS = {
-    "TransformerDecoderSpec": "a decoder alone, a language model",
-    "TransformerEncoderSpec": "an encoder alone",
+    "TransformerDecoderSpec": "a decoder-only language model",
+    "TransformerEncoderSpec": "an encoder-only model",
     "WhisperSpec": "a model of speech",
 }
 _FIRST_REVISION = 2  # the first one had OpenNMT-tf's names
@@ -58,7 +58,7 @@ def check_spec(variables: Variables, problems: list[str]) -> None:
     spec, revision = variables.stored.spec, variables.stored.revision
     if spec not in _SPECS:
         what = f", {_OTHER_SPECS[spec]}" if spec in _OTHER_SPECS else ""
-        problems.append(f"it is a {spec[:60]!r}{what}; supported are {', '.join(_SPECS)}")
+        problems.append(f"it is a {spec[:60]!r}{what}; supported: {', '.join(_SPECS)}")
     elif revision < _FIRST_REVISION:
         problems.append(f"it is of revision {revision}, whose names of variables are unknown; convert it again")
 
@@ -90,7 +90,7 @@ def read_config(variables: Variables, settings: Settings, ids: TokenIds, problem
     found = len(problems)
     names = {side: embedding_name(variables, side) for side in ("encoder", "decoder")}
     shapes = {side: variables.shape(name) for side, name in names.items()}
-    problems += [f"{names[side]} is missing or no table" for side, shape in shapes.items() if len(shape) != 2]
+    problems += [f"{names[side]} is missing or not a table" for side, shape in shapes.items() if len(shape) != 2]
     if len(problems) > found:
         return None
     width = shapes["encoder"][1]
@@ -101,7 +101,7 @@ def read_config(variables: Variables, settings: Settings, ids: TokenIds, problem
     for item in dataclasses.fields(_Side):
         ours, theirs = getattr(encoder, item.name), getattr(decoder, item.name)
         if ours != theirs:
-            problems.append(f"{item.name} is {ours} in the encoder and {theirs} in the decoder; supported is the same")
+            problems.append(f"{item.name} is {ours} in the encoder and {theirs} in the decoder; they must be the same")
     positions = PositionConfig(layout="none")
     lengths = (MAX_POSITIONS, MAX_POSITIONS)
     if encoder.relative_bias is None:
@@ -109,7 +109,7 @@ def read_config(variables: Variables, settings: Settings, ids: TokenIds, problem
     widths = {side: variables.shape(f"{side}/layer_0/ffn/linear_1/weight")[1:] or (1,) for side in shapes}
     heads = variables.shape("decoder/layer_0/self_attention/linear_1/weight")[1:] or (1,)
     if heads[0] % encoder.num_heads:
-        problems.append(f"its attention is {heads[0]} wide, no multiple of {encoder.num_heads} heads")
+        problems.append(f"its attention is {heads[0]} wide, not a multiple of {encoder.num_heads} heads")
     if len(problems) > found:
         return None
     rows = {side: shape[0] for side, shape in shapes.items()}
@@ -173,7 +173,7 @@ def _read_side(variables: Variables, side: str, width: int, problems: list[str])
     number = int(variables.number(f"{side}/activation", "activation") or 0)
     if number not in _ACTIVATIONS:
         what = _OTHER_ACTIVATIONS.get(number, f"number {number}")
-        problems.append(f"{side}/activation is {what}; supported are {', '.join(dict.fromkeys(_ACTIVATIONS.values()))}")
+        problems.append(f"{side}/activation is {what}; supported: {', '.join(dict.fromkeys(_ACTIVATIONS.values()))}")
     if not variables.has(f"{first}/ffn/layer_norm/gamma"):
         problems.append(f"{first}/ffn/layer_norm/gamma is missing")
     head_size = (variables.shape(f"{first}/self_attention/linear_1/weight")[1:] or (width,))[0] / num_heads
@@ -202,7 +202,7 @@ def _scales(variables: Variables, side: str, width: int, problems: list[str]) ->
     if math.isclose(scale, math.sqrt(width), rel_tol=_SCALE_ERROR):
         return True
     if scale != 1.0:
-        problems.append(f"{names[0]} is {scale:g}; supported are 1 and the root of the width, {math.sqrt(width):g}")
+        problems.append(f"{names[0]} is {scale:g}; supported: 1 and the root of the width, {math.sqrt(width):g}")
     return False
 
 
@@ -219,7 +219,7 @@ def _score_scale(variables: Variables, side: str, head_size: float, problems: li
     if found <= {None}:
         return "head"
     if found != {1.0}:
-        problems.append(f"{side}: queries_scale is {sorted(map(str, found))}; supported is 1, or none")
+        problems.append(f"{side}: queries_scale is {sorted(map(str, found))}; supported: 1, or none")
     return "none"
 
 

@@ -67,7 +67,7 @@ class ModelFile:
         if scales.ndim and scales.shape != variable.shape[:1]:
             raise ValueError(f"{name}_scale has shape {scales.shape}, {name} {variable.shape}")
         if not bool((np.isfinite(scales) & (scales > 0)).all()):
-            raise ValueError(f"{name}_scale holds other numbers than positive ones")
+            raise ValueError(f"{name}_scale has numbers that are not positive")
         per_row = scales.reshape(scales.shape + (1,) * (len(variable.shape) - scales.ndim)) if scales.ndim else scales
         with np.errstate(over="ignore"):  # what is infinite is found with all other weights
             values: Floats = np.divide(variable.array(), per_row, dtype=np.float32)
@@ -86,7 +86,7 @@ class ModelFile:
         try:
             return None if variable is None else bytes(variable.data).decode()
         except UnicodeDecodeError as error:
-            raise ValueError(f"{name} is no text in UTF-8") from error
+            raise ValueError(f"{name} is not UTF-8 text") from error
 
 
 def read_container(data: bytes | memoryview) -> ModelFile:
@@ -100,7 +100,7 @@ def read_container(data: bytes | memoryview) -> ModelFile:
     spec = _name(reader)
     revision, count = reader.numbers("II")
     if count > _MOST_VARIABLES:
-        raise ValueError(f"it claims to hold {count} variables; allowed are {_MOST_VARIABLES}")
+        raise ValueError(f"it claims to hold {count} variables; allowed: {_MOST_VARIABLES}")
     variables: dict[str, Variable] = {}
     for _ in range(count):
         name = _new_name(reader, variables)
@@ -132,7 +132,7 @@ def _new_name(reader: ByteReader, variables: Mapping[str, Variable]) -> str:
 def _variable(reader: ByteReader, name: str, version: int) -> Variable:
     (rank,) = reader.numbers("B")
     if rank > _MOST_DIMS:
-        raise ValueError(f"{name[:100]!r} has {rank} dimensions; allowed are {_MOST_DIMS}")
+        raise ValueError(f"{name[:100]!r} has {rank} dimensions; allowed: {_MOST_DIMS}")
     shape = reader.numbers(f"{rank}I")
     number, size = reader.numbers("BI")
     if version >= _FIRST_WITH_TYPES:

@@ -58,7 +58,7 @@ class ModelFiles:
         if entry is None:
             return stored_file.read(self.path / name, most)
         if entry.file_size > most:
-            raise ValueError(f"it has {entry.file_size} bytes; allowed are {most}")
+            raise ValueError(f"it has {entry.file_size} bytes; allowed: {most}")
         with stored_file.opened_zip(self.path) as archive:
             return stored_file.unpacked(archive, entry)
 

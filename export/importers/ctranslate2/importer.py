@@ -126,7 +126,7 @@ def _start_id(variables: Variables, settings: Settings, target: Vocabulary, prob
     # Models between many languages whose callers say it begin with the end of a sentence (fairseq's M2M100).
     token = settings.eos_token if settings.start_token is None else settings.start_token
     if token not in target.ids:
-        problems.append(f"decoder_start_token is {shown(token)}, which is no token of the target's vocabulary")
+        problems.append(f"decoder_start_token is {shown(token)}, which is not in the target's vocabulary")
     return target.ids.get(token, 0)
 
 

@@ -53,9 +53,7 @@ def read_languages(
                     code: Language(code, (*begin, source.ids[token]), (codes[code],)) for code, token in tokens.items()
                 }
             if settings.start_token is None and pattern is _MBART:
-                problems.append(
-                    "decoder_start_token is null, as mBART-25 has it, which is read from transformers' folder"
-                )
+                problems.append("decoder_start_token is null, as in mBART-25; convert that from transformers' folder")
             chosen = chosen_directions(every, *asked_languages(options, every, problems))
             return Languages(*chosen, tuple(tokens.values()))
     if settings.start_token is None:
@@ -109,7 +107,7 @@ def _of_package(
     )
     prefix = metadata.get("target_prefix") or ""
     if prefix and (not isinstance(prefix, str) or prefix not in target.ids):
-        problems.append(f"metadata.json: target_prefix is {str(prefix)[:60]!r}, which is no token of the vocabulary")
+        problems.append(f"metadata.json: target_prefix is {str(prefix)[:60]!r}, which is not in the vocabulary")
         prefix = ""
     ids = (target.ids[prefix],) if prefix else ()
     pairs = _of_options(said, begin, problems)

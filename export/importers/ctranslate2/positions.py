@@ -27,7 +27,7 @@ def shared_positions(variables: Variables, width: int, problems: list[str]) -> t
         return COMPUTED, (MAX_POSITIONS, MAX_POSITIONS)
     learned = PositionConfig(layout="learned")
     if not all(stored):
-        problems.append(f"{names[stored.index(False)]} is missing; supported are tables of both sides, or none")
+        problems.append(f"{names[stored.index(False)]} is missing; supported: tables of both sides, or none")
         return learned, (1, 1)
     shapes = [variables.shape(name) for name in names]
     for name, shape in zip(names, shapes, strict=True):

@@ -107,8 +107,8 @@ def _missing(files: ModelFiles, others: Sequence[str]) -> str:
     if others:
         return f"it has {', '.join(others[:5])}; say with --tokenizer which one is the source's SentencePiece model"
     if files.first(_SUBWORD_NMT):
-        return f"{_SUBWORD_NMT} is of subword-nmt, for texts that Moses' scripts split; only SentencePiece's are read"
-    return "no SentencePiece model lies beside it, only its vocabulary; give the file with --tokenizer"
+        return f"{_SUBWORD_NMT} is subword-nmt's, for texts that Moses' scripts split; only SentencePiece is supported"
+    return "it has a vocabulary but no SentencePiece model; give the file with --tokenizer"
 
 
 def _target_model(files: ModelFiles, options: ImportOptions, problems: list[str]) -> bytes | None:

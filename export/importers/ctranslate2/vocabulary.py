@@ -49,7 +49,7 @@ def _of_text(data: bytes) -> list[str]:
     try:
         return [line.decode() for line in lines]
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8: {error}") from error
+        raise ValueError(f"it is not UTF-8 text: {error}") from error
 
 
 def _encodable(tokens: Sequence[str]) -> list[str]:

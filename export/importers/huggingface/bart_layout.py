@@ -86,7 +86,7 @@ class BartLayout:
         check_neutral(document, self.name, {**_NEUTRAL, **self.fixed()}, problems)
         activation = document.get("activation_function")
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
-            problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
+            problems.append(f"activation_function is {activation!r}; supported: {', '.join(ACTIVATIONS)}")
         sizes = {name: size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
         num_heads = _same_in_both(document, "attention_heads", problems)
         widths = {side: size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
@@ -209,7 +209,7 @@ def _position_problems(name: str, table: Array, config: ModelConfig) -> list[str
 def _same_in_both(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
     encoder, decoder = (size(document, f"{side}_{name}", problems) for side in ("encoder", "decoder"))
     if encoder != decoder:
-        problems.append(f"encoder_{name} is {encoder} and decoder_{name} {decoder}; supported is the same in both")
+        problems.append(f"encoder_{name} is {encoder} and decoder_{name} {decoder}; they must be the same")
     return encoder
 
 

@@ -38,7 +38,7 @@ def check_neutral(
             problems.append(f"{name} is {value!r}; {family} models have {allowed[0] if allowed else 'none'}")
     for name, value in sorted(document.items()):
         if name not in known and _STRANGE.search(name) and value not in (None, False, 0, "", [], {}):
-            problems.append(f"{name} is {str(value)[:60]!r}; {family} models have no such thing")
+            problems.append(f"{name} is {str(value)[:60]!r}; {family} models have no such setting")
 
 
 def size(document: Mapping[str, Any], name: str, problems: list[str], default: int | None = None) -> int:

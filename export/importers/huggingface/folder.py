@@ -125,5 +125,5 @@ def _plain(weights: Mapping[str, Array], problems: list[str]) -> dict[str, Array
     plain = without_wrappers(weights)
     wrapped = sorted(weights.keys() - plain.keys())
     if wrapped:
-        problems.append(f"{wrapped[0]} is a name in DataParallel or torch.compile; save the model itself, without them")
+        problems.append(f"{wrapped[0]} is a name that DataParallel or torch.compile gives; save the model without them")
     return plain

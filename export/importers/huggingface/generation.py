@@ -144,7 +144,7 @@ def read_generation(
         value = settings.get(name)
         # An integer may stand for a float; a float for a count fails in `generate`.
         if value is not None and not any(value == each and isinstance(value, int | type(each)) for each in allowed):
-            problems.append(f"{name} is {_quoted(value)}; supported is {allowed[0] if allowed else 'none'}")
+            problems.append(f"{name} is {_quoted(value)}; supported: {allowed[0] if allowed else 'none'}")
     eos_id = _eos_id(settings.get("eos_token_id"), problems)
     bos_id = _token_id(settings, "bos_token_id", problems)
     start_id = _token_id(settings, "decoder_start_token_id", problems)
@@ -153,10 +153,10 @@ def read_generation(
     forced_first_id = _forced_first(settings, bos_id, first_ids, problems)
     forced_end = settings.get("forced_eos_token_id")
     if forced_end is not None and _single(forced_end) != eos_id:
-        problems.append(f"forced_eos_token_id is {_quoted(forced_end)}; supported is eos_token_id, which is {eos_id}")
+        problems.append(f"forced_eos_token_id is {_quoted(forced_end)}; supported: eos_token_id, which is {eos_id}")
     stops_early = settings.get("early_stopping")
     if stops_early is not None and not isinstance(stops_early, bool):
-        problems.append(f"early_stopping is {_quoted(stops_early)}; supported are true and false")
+        problems.append(f"early_stopping is {_quoted(stops_early)}; supported: true and false")
     return GenerationSettings(
         defaults=GenerationDefaults(
             beam_size=_beam_size(settings.get("num_beams"), problems),
@@ -179,8 +179,8 @@ def read_generation(
 
 def _notes(do_sample: Any, problems: list[str]) -> tuple[str, ...]:
     if do_sample is not None and not (isinstance(do_sample, int) and do_sample in (0, 1)):
-        problems.append(f"do_sample is {_quoted(do_sample)}; supported are true, read as false, and false")
-    return ("do_sample is true, and read as false: the most probable outputs are searched for",) if do_sample else ()
+        problems.append(f"do_sample is {_quoted(do_sample)}; supported: true, read as false, and false")
+    return ("do_sample is true, and is read as false: the most probable outputs are searched for",) if do_sample else ()
 
 
 def _quoted(value: Any) -> str:
@@ -204,7 +204,9 @@ def _eos_id(value: Any, problems: list[str]) -> int:
     if value is None:
         problems.append("eos_token_id is missing")
     elif found is None:
-        problems.append(f"eos_token_id is {_quoted(value)}; expected one token id: choose it by --set eos_token_id=ID")
+        problems.append(
+            f"eos_token_id is {_quoted(value)}; expected one token id: choose it with --set eos_token_id=ID"
+        )
     return found or 0
 
 
@@ -225,7 +227,7 @@ def _forced_first(
         value = bos_id  # as BART's first configurations have it
     if value is not None and not (_is_id(value) and (first_ids is None or value in first_ids)):
         supported = "a token id" if first_ids is None else "the languages' tokens" if first_ids else "none"
-        problems.append(f"forced_bos_token_id is {_quoted(value)}; supported is {supported}")
+        problems.append(f"forced_bos_token_id is {_quoted(value)}; supported: {supported}")
     return value if _is_id(value) else None
 
 
@@ -236,7 +238,7 @@ def _options(settings: Mapping[str, Any], problems: list[str]) -> dict[str, floa
         for name, besides in reversed(given):  # the first one counts
             value = settings[name]
             if not _suits(option, value):
-                problems.append(f"{name} is {_quoted(value)}; supported is {option.allowed()}")
+                problems.append(f"{name} is {_quoted(value)}; supported: {option.allowed()}")
                 continue
             found[option.name] = max(option.kind(value) - besides, 0) if option.counts_output else option.kind(value)
     return {name: value for name, value in found.items() if value != OPTIONS[name].default}
@@ -263,7 +265,7 @@ def _beam_size(value: Any, problems: list[str]) -> int:
     if value is None:
         return 1
     if not _is_id(value) or not 1 <= value <= MAX_BEAM_SIZE:
-        problems.append(f"num_beams is {_quoted(value)}; supported is 1 to {MAX_BEAM_SIZE}")
+        problems.append(f"num_beams is {_quoted(value)}; supported: 1 to {MAX_BEAM_SIZE}")
         return 1
     return int(value)
 
@@ -272,7 +274,7 @@ def _length_penalty(value: Any, problems: list[str]) -> float:
     if value is None:
         return 1.0
     if isinstance(value, bool) or not isinstance(value, int | float) or not -10 <= value <= 10:
-        problems.append(f"length_penalty is {_quoted(value)}; supported is -10 to 10")
+        problems.append(f"length_penalty is {_quoted(value)}; supported: -10 to 10")
         return 1.0
     return float(value)
 
@@ -282,7 +284,7 @@ def _suppressed(value: Any, eos_id: int, problems: list[str]) -> tuple[int, ...]
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(ids, list) and _single(ids) is not None for ids in value):
-        problems.append(f"bad_words_ids is {_quoted(value)}; supported are single tokens, as in [[58100]]")
+        problems.append(f"bad_words_ids is {_quoted(value)}; supported: single tokens, as in [[58100]]")
         return ()
     suppressed = tuple(sorted({ids[0] for ids in value} - {eos_id}))
     if not suppressed:

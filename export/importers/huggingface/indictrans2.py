@@ -76,7 +76,7 @@ class _Layout:
 def _differences(document: Mapping[str, Any]) -> list[str]:
     pairs = {name: [document.get(f"{side}_{name}") for side in ("encoder", "decoder")] for name in _SAME}
     return [
-        f"encoder_{name} is {encoder!r} and decoder_{name} {decoder!r}; supported is the same in both"
+        f"encoder_{name} is {encoder!r} and decoder_{name} {decoder!r}; they must be the same"
         for name, (encoder, decoder) in pairs.items()
         if encoder != decoder
     ]

@@ -136,7 +136,7 @@ def add_tokens(
     for token in listed:
         text, index = token["content"], token["id"]
         if tokenizer.token_to_id(text) != index:
-            raise ValueError(f"{text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}")
+            raise ValueError(f"{text!r} has the id {index}, but {tokenizer.token_to_id(text)} by its position")
 
 
 def unspelled(tokenizer: Tokenizer) -> Tokenizer:
@@ -173,5 +173,5 @@ def content_of(token: Any) -> str:
     """Return a token's text, which files hold plain or with settings."""
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str):
-        raise ValueError(f"{str(token)[:60]!r} stands where a special token is expected")
+        raise ValueError(f"expected a special token, not {str(token)[:60]!r}")
     return text

@@ -52,7 +52,7 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     config = imported.model.config
     # Only its tokenizer tells SMaLL-100 from M2M100.
     if _has_vocabulary(directory) and (config.num_encoder_layers, config.num_decoder_layers) == _SMALL100_LAYERS:
-        note = "if this is SMaLL-100, give --from small100: its languages stand elsewhere"
+        note = "if this is SMaLL-100, give --from small100: its language tokens are in another place"
         return dataclasses.replace(imported, notes=(*imported.notes, note))
     return imported
 
@@ -77,7 +77,7 @@ def read_m2m100(directory: Path, is_small100: bool = False) -> TokenizerFiles:
     class_of(directory, document, ("M2M100Tokenizer", *([_SMALL100] if is_small100 else [])), problems)
     family = config.document.get("language_codes", "m2m100")
     if family not in _LANGUAGES:
-        problems.append(f"language_codes is {str(family)[:60]!r}; known are {', '.join(_LANGUAGES)}")
+        problems.append(f"language_codes is {str(family)[:60]!r}; known: {', '.join(_LANGUAGES)}")
     codes = _LANGUAGES.get(str(family), "").split()
     languages = {code: size + place for place, code in enumerate(codes)}
     problems += [

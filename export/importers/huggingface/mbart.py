@@ -73,8 +73,9 @@ def _after_source(folder: Folder[TokenizerFiles], generation: GenerationSettings
     target = by_id.get(generation.decoder_start_id) or by_id.get(-1 if forced_id is None else forced_id)
     if target is None:
         problems.append(
-            f"translations start from {_start(generation)}, which is no language's: set decoder_start_token_id in "
-            f"generation_config.json to the target language's token, such as {min(by_id, default=0)}"
+            f"translations start from {_start(generation)}, which is not a language's: set "
+            "decoder_start_token_id in generation_config.json to the target language's token, such as "
+            f"{min(by_id, default=0)}"
         )
         return (), ()
     if asked not in (None, target):

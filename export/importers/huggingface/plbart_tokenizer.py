@@ -26,11 +26,11 @@ def read_plbart(directory: Path, config: Mapping[str, Any]) -> TokenizerFiles:
     """Read the files, where a source's language follows its end; `config` is `tokenizer_config.json`'s content."""
     family = config.get("language_codes", "base")
     if family not in _LANGUAGES:
-        raise ValueError(f"{CONFIG_NAME}: language_codes is {str(family)[:60]!r}; known are {', '.join(_LANGUAGES)}")
+        raise ValueError(f"{CONFIG_NAME}: language_codes is {str(family)[:60]!r}; known: {', '.join(_LANGUAGES)}")
     named = {name: config.get(name) or text for name, text in NAMED_DEFAULTS.items()}
     other = next((name for name, text in NAMED_DEFAULTS.items() if named[name] != text), None)
     if other is not None:
-        raise ValueError(f"{CONFIG_NAME}: {other} is {str(named[other])[:60]!r}; supported is {NAMED_DEFAULTS[other]}")
+        raise ValueError(f"{CONFIG_NAME}: {other} is {str(named[other])[:60]!r}; supported: {NAMED_DEFAULTS[other]}")
     try:
         pieces = read_pieces(directory / MODEL_NAME).pieces[_NUM_SPECIAL:]
     except ValueError as error:

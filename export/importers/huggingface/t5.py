@@ -53,13 +53,13 @@ def _by_text(
         problems.append(f"{given[0]} chooses a pair together with the other language; give both or neither")
     elif not tasks:
         problems.append(
-            "it does not say what it translates; give --source-language, --target-language and, if it was trained with "
-            "one, the text before each source as --source-prefix"
+            "it does not name its languages; give --source-language, --target-language and, if it was "
+            "trained with one, the text before each source as --source-prefix"
         )
     pairs = tuple(LanguagePair(*pair, source_prefix_ids=files.ids(prefix)) for pair, prefix in tasks.items())
     longest = max((len(pair.source_prefix_ids) for pair in pairs), default=0)
     if longest > _MAX_PREFIX:
-        problems.append(f"the text before each source has {longest} tokens, allowed are {_MAX_PREFIX}")
+        problems.append(f"the text before each source has {longest} tokens, allowed: {_MAX_PREFIX}")
     return pairs
 
 

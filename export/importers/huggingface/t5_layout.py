@@ -138,8 +138,8 @@ class T5Layout:
         activation = document.get("dense_act_fn", implied)
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
             problems.append(
-                f"feed_forward_proj is {str(proj)[:60]!r}, with the activation {str(activation)[:60]!r}; supported "
-                f"are {', '.join(ACTIVATIONS)}, by themselves or after 'gated-'"
+                f"feed_forward_proj is {str(proj)[:60]!r}, with the activation {str(activation)[:60]!r}; "
+                f"supported: {', '.join(ACTIVATIONS)}, by themselves or after 'gated-'"
             )
             return "relu", False
         return ACTIVATIONS[activation], choice(document, "is_gated_act", given.startswith("gated-"), problems)

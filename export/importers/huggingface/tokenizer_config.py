@@ -115,7 +115,7 @@ def class_of(directory: Path, document: Mapping[str, Any], known: Sequence[str],
     name = given.removesuffix("Fast") if isinstance(given, str) else ""
     if name not in known:
         problems.append(
-            f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported is {' or '.join(dict.fromkeys(known))} "
+            f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported: {' or '.join(dict.fromkeys(known))} "
             "with such files, as others may read them in another way"
         )
     if document.get("auto_map"):
@@ -137,7 +137,7 @@ def token_text(token: Any, problems: list[str]) -> str:
     if token is None or isinstance(token, str):
         return token or ""
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        problems.append(f"{str(token)[:60]!r} stands where a special token is expected")
+        problems.append(f"expected a special token, not {str(token)[:60]!r}")
         return ""
     problems += [
         f"{setting} of the special token {token['content']!r} is not supported"

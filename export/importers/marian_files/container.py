@@ -75,8 +75,8 @@ def _read_container(data: bytes) -> MarianModel:
         else:
             kind = _REFUSED.get(item.kind, f"the unknown type {item.kind:#x}")
             raise ValueError(
-                f"{item.name[:100]!r} holds {kind}; read are float32, float16 and intgemm8: take the model in one of "
-                "these, or convert it with marian-conv --gemm-type intgemm8"
+                f"{item.name[:100]!r} holds {kind}; supported: float32, float16 and intgemm8: take the model in "
+                "one of these, or convert it with marian-conv --gemm-type intgemm8"
             )
     return _checked(settings, parameters)
 
@@ -86,15 +86,15 @@ def _items(data: bytes) -> list[_Item]:
     reader = ByteReader(data)
     version, count = reader.numbers("QQ")
     if version != _VERSION:
-        raise ValueError(f"it is no container of Marian's: it begins with version {version}, expected {_VERSION}")
+        raise ValueError(f"it is not a Marian container: it begins with version {version}, expected {_VERSION}")
     if count > _MOST_ITEMS:
-        raise ValueError(f"it claims to hold {count} items; allowed are {_MOST_ITEMS}")
+        raise ValueError(f"it claims to hold {count} items; allowed: {_MOST_ITEMS}")
     heads = [reader.numbers("QQQQ") for _ in range(count)]
     names = [reader.name(length) for length, *_ in heads]
     shapes = []
     for name, (_, _, rank, _) in zip(names, heads, strict=True):
         if rank > _MOST_DIMS:
-            raise ValueError(f"{name[:100]!r} has {rank} dimensions; allowed are {_MOST_DIMS}")
+            raise ValueError(f"{name[:100]!r} has {rank} dimensions; allowed: {_MOST_DIMS}")
         shapes.append(reader.numbers(f"{rank}i"))
     (pad,) = reader.numbers("Q")
     reader.take(pad)

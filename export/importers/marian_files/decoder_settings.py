@@ -64,10 +64,10 @@ def read_decoder(path: Path, problems: list[str]) -> DecoderSettings:
     for name, allowed in _REFUSED.items():
         value = settings.get(name, allowed[0])
         if value not in allowed:
-            found.append(f"{name} is {shown(value)}; supported is {allowed[0]}")
+            found.append(f"{name} is {shown(value)}; supported: {allowed[0]}")
     models = _base_names(settings, "models", found)
     if len(models) > 1:
-        found.append(f"models are {len(models)}, an ensemble; supported is one")
+        found.append(f"models are {len(models)}, an ensemble; supported: one")
     beam_size = _number(settings, "beam-size", 1000, found)
     decoder = DecoderSettings(
         models=models,

@@ -108,24 +108,24 @@ def decoder_layers(settings: Mapping[str, Any]) -> list[int]:
 def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     kind = settings.get("type")
     if kind != "transformer":
-        yield f"type is {shown(kind)}; supported is 'transformer', no recurrent network and no language model"
+        yield f"type is {shown(kind)}; supported: 'transformer', not recurrent networks or language models"
     for name, allowed in _FIXED.items():
         value = settings.get(name, allowed[0])
         if not any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed):
-            yield f"{name} is {shown(value)}; supported is {' or '.join(map(repr, allowed))}"
+            yield f"{name} is {shown(value)}; supported: {' or '.join(map(repr, allowed))}"
     before, after, embedding, top = (_operations(settings, name) for name in _OPERATIONS)
     if (before, after) not in _NORMS:
         yield (
-            f"transformer-preprocess is {before!r} and transformer-postprocess {after!r} without dropout; supported "
-            f"are {' and '.join(map(str, _NORMS))}"
+            f"transformer-preprocess is {before!r} and transformer-postprocess {after!r} without dropout; "
+            f"supported: {' and '.join(map(str, _NORMS))}"
         )
     for name, given in (("emb", embedding), ("top", top)):
         if given not in ("", "n"):
-            yield f"transformer-postprocess-{name} is {given!r} without dropout; supported are '' and 'n'"
+            yield f"transformer-postprocess-{name} is {given!r} without dropout; supported: '' and 'n'"
     activation = settings.get("transformer-ffn-activation")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         allowed_names = ", ".join(map(repr, _ACTIVATIONS))
-        yield f"transformer-ffn-activation is {shown(activation)}; supported are {allowed_names}"
+        yield f"transformer-ffn-activation is {shown(activation)}; supported: {allowed_names}"
     for name in _SIZES:
         if not isinstance(settings.get(name), int) or isinstance(settings.get(name), bool):
             yield f"{name} is {shown(settings.get(name))}, expected a number"
@@ -135,7 +135,7 @@ def _unsupported_decoder(settings: Mapping[str, Any]) -> Iterator[str]:
     if _autoregression(settings) is None:
         given, cell = (shown(settings.get(name)) for name in ("transformer-decoder-autoreg", "dec-cell"))
         yield (
-            f"transformer-decoder-autoreg is {given} with dec-cell {cell}; supported are 'self-attention', and "
+            f"transformer-decoder-autoreg is {given} with dec-cell {cell}; supported: 'self-attention', and "
             "'rnn' with 'ssru', not average attention (AAN) nor other recurrent networks"
         )
     tied, depth = settings.get("transformer-tied-layers", []), settings.get("dec-depth")

@@ -65,7 +65,7 @@ def read_vocabularies(directory: Path, named: Sequence[str], problems: list[str]
     kinds = {stored_file.plain_name(path).endswith(".spm") for path in paths}
     if len(kinds) > 1:
         names = " and ".join(path.name for path in paths)
-        problems.append(f"{names} are vocabularies of different kinds; expected are two of SentencePiece, or none")
+        problems.append(f"{names} are vocabularies of different kinds; expected two SentencePiece models, or none")
         return None
     return (_of_sentencepiece if kinds.pop() else _of_pieces)(paths, problems)
 
@@ -168,7 +168,7 @@ def _model(path: Path, problems: list[str]) -> tuple[bytes, SentencePieceFacts] 
 def _splitter(directory: Path, name: str, problems: list[str]) -> bytes | None:
     found = find(directory, (name,))
     if not found:
-        problems.append(f"{name} is missing, which splits texts into pieces; other subwords, of BPE, can't be read")
+        problems.append(f"{name}, which splits texts into pieces, is missing; BPE without it is not supported")
         return None
     model = _model(found[0], problems)
     return None if model is None else model[0]

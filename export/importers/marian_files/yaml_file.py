@@ -54,7 +54,7 @@ def parse_pieces(name: str, text: bytes) -> dict[str, int]:
     """
     vocabulary = parse_vocabulary(text) if name.endswith(".json") else _vocabulary(name, text)
     if not is_unicode("".join(vocabulary)):
-        raise ValueError("its pieces are no text: it has half a character, a surrogate")
+        raise ValueError("its pieces are not text: one has half of a surrogate pair")
     return vocabulary
 
 
@@ -62,13 +62,13 @@ def _vocabulary(name: str, text: bytes) -> dict[str, int]:
     try:
         lines = text.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8: {error}") from error
+        raise ValueError(f"it is not UTF-8 text: {error}") from error
     is_yaml = name.endswith((".yml", ".yaml"))
     entries = _entries(lines) if is_yaml else [(piece, index) for index, piece in enumerate(lines) if piece]
     vocabulary = dict(entries)
     if len(vocabulary) < len(entries):
         repeated = next(piece for piece, number in Counter(piece for piece, _ in entries).items() if number > 1)
-        raise ValueError(f"{repeated[:40]!r} stands in it twice")
+        raise ValueError(f"it has {repeated[:40]!r} twice")
     if not vocabulary:
         raise ValueError("it holds no pieces")
     if len(set(vocabulary.values())) < len(vocabulary):
@@ -132,12 +132,12 @@ class _TextLoader(Reader, Scanner, Parser, Composer, SafeConstructor, BaseResolv
         made: dict[Hashable, Any] = dict(pairs)
         if len(made) < len(pairs):
             repeated = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
-            raise ValueError(f"{repeated[:40]!r} stands in it twice")
+            raise ValueError(f"it has {repeated[:40]!r} twice")
         return made
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            raise _refused(node, "a list or map where a name is expected")
+            raise _refused(node, "a list or map in place of a name")
         return str(node.value)
 
 
@@ -158,4 +158,4 @@ def _parsed(text: bytes, loader: type[_TextLoader]) -> Any:
     try:
         return loader(text.decode()).get_single_data()
     except (ArithmeticError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValueError(f"it is no YAML that is read here: {' '.join(str(error).split())[:200]}") from error
+        raise ValueError(f"it is not supported YAML: {' '.join(str(error).split())[:200]}") from error

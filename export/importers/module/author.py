@@ -57,7 +57,7 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     """
     path, _, name = like.rpartition(":")
     if not path or not Path(path).is_file():
-        what = f"{path} is no file" if path else f"{like} names no function"
+        what = f"{path} is not a file" if path else f"{like} names no function"
         raise NotReadError(f"{what}; expected FILE.py:FUNCTION, which returns the model")
     specification = importlib.util.spec_from_file_location("dragoman_author", path)
     assert specification is not None

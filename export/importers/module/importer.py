@@ -42,7 +42,7 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
     most = [said.get(f"max_{side}_positions", _NUM_POSITIONS) for side in ("source", "target")]
     layers = {type(each).__name__ for each in author.module.modules() if isinstance(each, nn.RNNBase)}
     if layers:
-        raise NotReadError(f"the model has recurrent layers ({', '.join(layers)}), and is no Transformer")
+        raise NotReadError(f"the model has recurrent layers ({', '.join(layers)}), so it is not a Transformer")
     trace = Trace.of(author.logits, *rows(BATCH, (NUM_SOURCE, NUM_TARGET)))
     _check_logits(trace)
     model = read(trace, ids, most)
@@ -53,7 +53,7 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
         try:
             expected = author.logits(*given)
         except NotReadError as error:
-            hint = "or say max_source_positions and max_target_positions in config.json"
+            hint = "or set max_source_positions and max_target_positions in config.json"
             raise NotReadError(f"{error}, {hint}") from error
         expected, found = (logits.log_softmax(-1) for logits in (expected, own(*given)))
         difference = float((expected - found).abs().max())

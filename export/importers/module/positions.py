@@ -40,7 +40,7 @@ def find_positions(trace: Trace, embedded: int, added: Tensor, most: int) -> Pos
         tables = (torch.from_numpy(sinusoidal_table(most, width, formula)) for formula in FORMULAS)
         stored = next((table for each in tables if (table := _continued(each, added)) is not None), None)
     if stored is None:
-        raise NotReadError("what is added for positions is computed, by no formula that we know: keep it as a table")
+        raise NotReadError("positions are computed by an unknown formula: store them as a table")
     return Positions(stored[:most].contiguous(), None)
 
 

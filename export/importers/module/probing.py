@@ -213,8 +213,8 @@ class Probe:
         several = next((place for place, size in enumerate(split) if size % length == 0 and size > 0), -1)
         if several < 0:
             raise ValueError(
-                f"a value of shape {shape} has no vector for each of {length} tokens; learned ones beside them, or "
-                "tokens that are joined, are none of ours"
+                f"a value of shape {shape} has no vector for each of {length} tokens; learned vectors beside "
+                "them, or joined tokens, are not supported"
             )
         num = split[several] // length
         before, behind = (

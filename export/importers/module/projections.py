@@ -75,5 +75,7 @@ def _rotation(probe: Probe, first: int, last: int, size: int, what: str) -> tupl
             whole = None if rotary_size == size else rotary_size
             best, fitting = error, PositionConfig("rotary", rotary_pairs=pairs, rotary_size=whole, base=base)
     if fitting is None:
-        raise NotReadError(f"{what} is neither a dense layer's output, nor this normalized or rotated as in ours")
+        raise NotReadError(
+            f"{what} is neither a dense layer's output, nor one normalized or rotated in a supported way"
+        )
     return fitting, factor

@@ -131,7 +131,7 @@ def _norms_after(reading: _Reading, residual: Residual, end: int, name: str, end
         fitting = [(cut, norm) for cut in probe.trace.region(start, end).cuts[1:] if (norm := probe.norm(start, cut))]
         if not fitting or not names:
             found = probe.trace.between(start, end)
-            raise NotReadError(f"what follows the sum of {place} is no layer norm and dense layer, but {found}")
+            raise NotReadError(f"what follows the sum of {place} is not a layer norm and dense layer, but {found}")
         # Of two norms, both together are nearly one, too.
         start, reading.norms[names.pop(0)] = [each for each in fitting if probe.is_affine(fitting[0][0], each[0])][-1]
     if name in names:
@@ -232,7 +232,7 @@ def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
     first, second = ((each - added)[reads] / size for each in (once, 0.5 * twice + 0.5 * added))
     factor = float(first.median())
     for is_wrong, what in (
-        (not torch.allclose(first, second, rtol=1e-3), "capped, or otherwise no multiples of products"),
+        (not torch.allclose(first, second, rtol=1e-3), "capped, or otherwise not multiples of products"),
         (
             not torch.allclose(first, first.median(), rtol=1e-3),
             "multiplied by more than one number, as by one per head",
@@ -240,7 +240,7 @@ def _score_factor(probe: Probe, core: Core, size: int, place: str) -> float:
         (bool(added[reads].abs().max() > _TOLERANCE), f"increased by {_added(added, reads)}"),
     ):
         if is_wrong:
-            raise NotReadError(f"the scores of {place} are {what}; such a module is not read")
+            raise NotReadError(f"the scores of {place} are {what}; that is not supported")
     return factor
 
 
@@ -268,7 +268,7 @@ def _feed_forward(reading: _Reading, residual: Residual, start: int, name: str, 
     (first, last), *others = parts
     activation = probe.activation(first, last) if first != last else "identity"
     if activation is None:
-        known = f"ours are {', '.join(get_args(Activation))}"
+        known = f"supported: {', '.join(get_args(Activation))}"
         raise NotReadError(f"the activation of {place} is {probe.trace.between(first, last)}; {known}")
     reading.choose("activation", place, activation)
     reading.affine(f"{name}.{'gate' if others else 'inner'}", probe.affine(start, first))

@@ -73,8 +73,8 @@ def find_stacks(trace: Trace) -> tuple[Stack, Stack]:
         if not found or found != list(kinds) * (len(found) // len(kinds)):
             shown = ", ".join(found) or "none"
             raise NotReadError(
-                f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each layer, "
-                "each added to its input: parallel, gated and dense ones are not read"
+                f"the {stack.name} has the residual connections {shown}; expected {', '.join(kinds)} in each "
+                "layer, each added to its input; parallel, gated and dense ones are not supported"
             )
     return encoder, decoder
 

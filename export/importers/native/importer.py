@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> ImportedCheckpoint:
     """Read and check a checkpoint folder, which is self-contained: `options` must be empty."""
-    problems = [f"{flag} is not for our own checkpoints, which say everything themselves" for flag in options.given()]
+    problems = [f"{flag} is not for Dragoman's own checkpoints, which need no options" for flag in options.given()]
     config = _read(directory / CONFIG_NAME, lambda path: ModelConfig.from_document(read_json(path)), problems)
     info = _read(directory / CHECKPOINT_NAME, lambda path: CheckpointInfo.from_document(read_json(path)), problems)
     names = next((each for each in TOKENIZERS if all((directory / name).is_file() for name in each)), TOKENIZERS[0])

@@ -25,10 +25,10 @@ def find_state_dict(path: Path) -> Path:
     """Return the file itself, or the only one in the folder."""
     if path.is_file():
         if path.suffix not in SUFFIXES:
-            raise ValueError(f"its name ends in {path.suffix!r}, allowed are {', '.join(SUFFIXES)}")
+            raise ValueError(f"its name ends in {path.suffix!r}, allowed: {', '.join(SUFFIXES)}")
         return path
     if not path.is_dir():
-        raise ValueError("it is not there; give a state dict's file or its folder")
+        raise ValueError("it does not exist; give a state dict's file or its folder")
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
     files = [file for file in files if file.name in _BEST] or files
     if len(files) != 1:

@@ -107,7 +107,7 @@ def finish(
 
 def _read(flag: str, given: Path | Mapping[str, Any] | None, read: Callable[[Any], T], problems: list[str]) -> T | None:
     if given is None:
-        problems.append(f"{flag} is missing, which a state dict needs beside it")
+        problems.append(f"{flag} is missing; a state dict needs it")
         return None
     if isinstance(given, Path) and not given.is_file():
         problems.append(f"{flag} {given} is not a file")
@@ -137,7 +137,7 @@ def _vocabulary(
 def _language_problems(options: ImportOptions) -> Iterator[str]:
     for flag, code in (("--source-language", options.source_language), ("--target-language", options.target_language)):
         if not code:
-            yield f"{flag} is missing, which a state dict needs beside it"
+            yield f"{flag} is missing; a state dict needs it"
         elif not is_well_formed(code):
             yield f"{flag} is {code!r}, expected a code such as en or pt-BR"
 
@@ -161,7 +161,7 @@ def _vocabulary_problems(
     settings: Settings, config: ModelConfig, source: Vocabulary, target: Vocabulary
 ) -> Iterator[str]:
     if source.kind != target.kind:
-        yield f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; both must be of one"
+        yield (f"--tokenizer is of kind {source.kind}, --target-tokenizer of kind {target.kind}; they must be the same")
     ids = {name: index for name, index in settings.model.items() if name in _NAMED_IDS and isinstance(index, int)}
     ids["pad_id"] = _target_pad_id(settings, config)
     said = {"pad_id": settings.source_pad_id, "eos_id": settings.source_eos_id}

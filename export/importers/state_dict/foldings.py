@@ -44,7 +44,7 @@ def grouped(rows: Tensor, heads: Heads) -> Tensor:
     _check_heads(rows, heads.size)
     own = rows.unflatten(0, (-1, heads.size))
     if heads.number % len(own):
-        raise ValueError(f"it has {len(own)} heads, of which {heads.number} heads of queries are no multiple")
+        raise ValueError(f"it has {len(own)} heads, of which {heads.number} heads of queries are not a multiple")
     repeated: Tensor = own.repeat_interleave(heads.number // len(own), 0)
     return repeated.flatten(0, 1)
 
@@ -90,7 +90,7 @@ def of_deviation(gain: Tensor) -> Tensor:
 
 def _check_heads(rows: Tensor, number: int) -> None:
     if rows.shape[0] == 0 or rows.shape[0] % number:
-        raise ValueError(f"it has {rows.shape[0]} rows, which is no multiple of {number}")
+        raise ValueError(f"it has {rows.shape[0]} rows, which is not a multiple of {number}")
 
 
 FOLDINGS: dict[str, Callable[[Tensor, Heads], Any]] = {

@@ -158,20 +158,24 @@ def choose_layout(names: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layo
 
 def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found], layouts: Sequence[Layout]) -> str:
     if recurrent := next((name for name in names if _RECURRENT.search(name)), None):
-        return f"it is a recurrent network ({recurrent}); converted are Transformers with encoder and decoder"
+        return f"it is a recurrent network ({recurrent}); only encoder-decoder Transformers can be converted"
     count, part = max(each.part_of(names) for each in layouts)
     if 2 * count > len(names):
         return f"it holds a part of a Transformer by itself ({part}); save the state_dict() of the whole model"
     lacking = [side for side, words in _SIDES.items() if not any(words.search(name) for name in names)]
     if len(layouts) > 1 and len(lacking) == 1:
-        return f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); converted are models of both"
+        return (
+            f"it has no {lacking[0]} by its names ({', '.join(names[:_LISTED])}, ...); only encoder-decoder "
+            "models can be converted"
+        )
     missing = next(
         (theirs for ours in _EVERY_MODEL if (theirs := nearest.theirs(ours, found.values())) not in found), ""
     )
     first = next(name for name in names if name not in found)
     return (
-        f"its names ({', '.join(names[:_LISTED])}, ...) are of no known layout; nearest is {nearest.name}, which has "
-        f"no {first} and needs {missing}: give the model's code with --like, or describe the names with --names"
+        f"its names ({', '.join(names[:_LISTED])}, ...) match no known layout; nearest is {nearest.name}, "
+        f"which has no {first} and needs {missing}: give the model's code with --like, or describe the "
+        "names with --names"
     )
 
 
@@ -199,7 +203,7 @@ def read_layout(path: Path) -> Layout:
         raise ValueError(f"[words] has {strange[0]!r}, expected a word of ours")
     of_model = {item.name for item in fields(ModelConfig)}
     if strange := sorted(config.keys() - of_model) if isinstance(config, dict) else [config]:
-        raise ValueError(f"[config] has {strange[0]!r}, which is no key of --config for models")
+        raise ValueError(f"[config] has {strange[0]!r}, which is not a key of --config for models")
     lines = tuple(_line(theirs, value, _WORDS | words) for theirs, value in document["names"].items())
     return Layout(path.stem, str(document.get("about", "")), lines, _WORDS | words, config, saved)
 
@@ -217,5 +221,5 @@ def _line(theirs: str, value: Any, words: Mapping[str, Any]) -> Line:
         return Line(theirs, ours + SCALE)
     for folding in foldings:
         if not isinstance(folding, str) or not {*folding.split("|")} <= FOLDINGS.keys():
-            raise ValueError(f"{theirs}: {folding!r} is no folding; there are {', '.join([*FOLDINGS, SCALE[1:]])}")
+            raise ValueError(f"{theirs}: {folding!r} is not a folding; allowed: {', '.join([*FOLDINGS, SCALE[1:]])}")
     return Line(theirs, ours, tuple(foldings))

@@ -55,7 +55,7 @@ def build_model(
     values.setdefault("layer_norm_epsilon", EPSILONS.get(str(values["layer_norm"]), EPSILONS["vector"]))
     if values["layer_norm"] == "scalar" and "layer_norm" not in said:
         _take_deviations(values, weights, origins)
-    problems += [f"--config: {name} is missing, which the weights do not show" for name in ASKED if name not in values]
+    problems += [f"--config: {name} is missing, and the weights do not show it" for name in ASKED if name not in values]
     config = _config(values, shown, problems)
     if config is None:
         return Built()

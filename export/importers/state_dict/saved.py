@@ -63,12 +63,12 @@ def _read(said: Mapping[str, Any], keys: Mapping[str, Any], problems: list[str])
             continue
         value, word = said[name], _word(said[name])
         if isinstance(meaning, dict) and word not in meaning:
-            problems.append(f"its {name} is {shown(word)}; read are {', '.join(meaning)}")
+            problems.append(f"its {name} is {shown(word)}; supported: {', '.join(meaning)}")
             continue
         for ours, chosen in (meaning[word] if isinstance(meaning, dict) else {meaning: value}).items():
             other = origins.setdefault(ours, name)
             if read.setdefault(ours, chosen) != chosen:
-                problems.append(f"its {other} is {_word(said[other])}, and {name} {word}; read are equal ones")
+                problems.append(f"its {other} is {_word(said[other])}, and {name} {word}; they must be equal")
     return read
 
 

@@ -80,7 +80,9 @@ class Settings:
         """Return it with ids that it leaves to the target's vocabulary; what neither says is added to `problems`."""
         model = {**{name: known[name] for name in TARGET_IDS if name in known}, **self.model}
         problems += [
-            f"--config: {name} is missing, which the tokenizer does not say" for name in TARGET_IDS if name not in model
+            f"--config: {name} is missing, and the tokenizer does not have it"
+            for name in TARGET_IDS
+            if name not in model
         ]
         return dataclasses.replace(self, model=model)
 

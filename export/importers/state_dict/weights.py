@@ -83,5 +83,5 @@ def _usable(tensor: Tensor, ours: str) -> Tensor:
     while len(shape) > rank and 1 in shape:
         del shape[len(shape) - 1 - shape[::-1].index(1)]
     if len(shape) != rank:
-        raise ValueError(f"has shape {tuple(tensor.shape)}, expected are {rank} axes")
+        raise ValueError(f"has shape {tuple(tensor.shape)}, expected {rank} axes")
     return tensor.reshape(shape)

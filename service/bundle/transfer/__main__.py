@@ -12,4 +12,4 @@ try:
     names = transfer(sys.argv[1], Path(sys.argv[2]))
 except (BundleError, OSError) as error:
     sys.exit(f"dragoman: {error}")
-print(f"{sys.argv[2]} has {', '.join(names)}, all checksums are right")
+print(f"{sys.argv[2]} has {', '.join(names)}; all checksums match")

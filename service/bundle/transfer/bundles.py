@@ -109,7 +109,7 @@ def _download(files: "Folder | Store", bundle: str, file: str, folder: Path, mos
     if size is None:
         return
     if most is not None and size > most:
-        raise BundleError(f"{files}/{name} has {size} bytes; allowed are {most}.")
+        raise BundleError(f"{files}/{name} has {size} bytes; allowed: {most}.")
     download(name, lambda start: files.read(name, start), size, folder / file)
 
 
@@ -125,9 +125,7 @@ def _is_placed(manifest_sha256: str, target: Path) -> bool:
     path = target / MANIFEST_NAME
     if path.is_file() and file_sha256(path) == manifest_sha256:
         return True
-    raise BundleError(
-        f"{target} is another bundle than the one to fetch; remove it, or give the new one a new version."
-    )
+    raise BundleError(f"{target} holds a different bundle; remove it, or give the new one another version.")
 
 
 @contextmanager

@@ -49,14 +49,14 @@ def download(name: str, read: Callable[[int], Iterator[bytes]], size: int, path:
         have = path.stat().st_size
         free = shutil.disk_usage(path.parent).free
         if size - have > free:
-            raise BundleError(f"{name} takes {size - have} bytes more; {path.parent} has space for {free}.")
+            raise BundleError(f"{name} needs {size - have} more bytes; {path.parent} has {free} free.")
         told, idle = time.monotonic(), 0
         while have < size:
             before = have
             for chunk in read(have):
                 have += len(chunk)
                 if have > size:
-                    raise BundleError(f"{name} is longer than the {size} bytes that it should have.")
+                    raise BundleError(f"{name} is longer than the expected {size} bytes.")
                 file.write(chunk)
                 if time.monotonic() - told >= _PROGRESS_SECONDS:
                     told = time.monotonic()

@@ -47,7 +47,7 @@ class Store:
         except FileNotFoundError:
             return None
         if not isinstance(found["size"], int):
-            raise BundleError(f"{self}/{name}: the store does not tell its size; use a folder or another store.")
+            raise BundleError(f"{self}/{name}: the store does not report its size; use a folder or another store.")
         return found["size"] if found["type"] == "file" else None
 
     def read(self, name: str, start: int) -> Iterator[bytes]:
@@ -57,7 +57,9 @@ class Store:
             end = min(begin + _RANGE_BYTES, size)
             data = self._ask(lambda: self._files.cat_file(f"{self._root}/{name}", start=begin, end=end))  # noqa: B023
             if len(data) > end - begin:
-                raise BundleError(f"{self}/{name}: the server does not send ranges; use another one, or a folder.")
+                raise BundleError(
+                    f"{self}/{name}: the server does not support range requests; use another server or a folder."
+                )
             yield data
 
     def _ask(self, request: Callable[[], T]) -> T:

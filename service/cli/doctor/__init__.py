@@ -1,1 +1,1 @@
-"""What `dragoman doctor` looks at: the machine, the files and ports of the settings, the bundles, the device."""
+"""The checks of `dragoman doctor`: the machine, the files and ports of the settings, the bundles, the device."""

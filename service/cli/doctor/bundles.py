@@ -1,4 +1,4 @@
-"""Checks of the bundles, by the code that the server loads them with."""
+"""Checks of the bundles, with the server's own loading code."""
 
 from collections.abc import Iterator
 

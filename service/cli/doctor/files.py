@@ -1,4 +1,4 @@
-"""Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
+"""Checks of the files that the settings name, with the server's own reading code, and the warnings that it logs."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -95,7 +95,7 @@ def glossaries(config: ServerConfig, found: Sequence[FoundBundle]) -> Iterator[F
             yield warn(
                 "glossaries",
                 f"{each.name} is from {source} into {target}, which no model translates",
-                "no call can use it: add a model, or see that the codes in the file's name are those of one.",
+                "no call can use it; add a model, or correct the language codes in the file's name.",
             )
 
 

@@ -43,7 +43,9 @@ def load(busy: float | None = None) -> Iterator[Finding]:
     if busy < online:
         yield ok("load", value)
     else:
-        advice = "stop others; a server measures at its start how many slots help (--max-slots: docs/tuning.md)."
+        advice = (
+            "stop other processes; at startup, a server measures how many slots help (--max-slots: docs/tuning.md)."
+        )
         yield warn("load", value, advice)
 
 
@@ -71,7 +73,7 @@ def memory(sizes: Sequence[int], config: ServerConfig, meminfo: Path = Path("/pr
     there = min(limit, available)
     source = "the container's limit" if limit <= available else "free on this machine"
     if math.isinf(there):
-        yield warn("memory", "unknown", "see that there is enough: docs/sizing.md.")
+        yield warn("memory", "unknown", "make sure that it is enough: docs/sizing.md.")
         return
     value = f"{_size(there)} ({source})"
     if not sizes:
@@ -145,7 +147,7 @@ def clock(state: int | None = None) -> Iterator[Finding]:
     if state < 0:
         return  # a sandbox forbids it
     if state == _CLOCK_UNSYNCHRONISED:
-        yield warn("clock", "not synchronised", "certificates, keys and logs go by it: run chrony or timesyncd.")
+        yield warn("clock", "not synchronised", "certificates, keys and logs depend on it: run chrony or timesyncd.")
     else:
         yield ok("clock", "synchronised")
 

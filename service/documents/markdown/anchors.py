@@ -83,7 +83,7 @@ def dead_links(parts: Sequence[Outline], sources: Sequence[str]) -> Iterator[str
     left += (address for part in parts for address in part.others)
     if left:
         some = ", ".join(list(dict.fromkeys(left))[:_MAX_NAMES])
-        yield f"{len(left)} links to headings of other files, or to none that is known, may be dead: {some}."
+        yield f"{len(left)} links to headings of other files, or to unknown headings, may be broken: {some}."
 
 
 def address_of(text: str) -> str:

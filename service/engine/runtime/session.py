@@ -51,9 +51,9 @@ class SessionConfig:
 
     def __post_init__(self) -> None:
         if self.device not in _PROVIDERS:
-            raise ValueError(f"device is {self.device!r}; allowed are {', '.join(_PROVIDERS)}.")
+            raise ValueError(f"device is {self.device!r}; allowed: {', '.join(_PROVIDERS)}.")
         if self.intra_op_threads < 0:
-            raise ValueError(f"intra_op_threads is {self.intra_op_threads}; allowed is 0 (automatic) or more.")
+            raise ValueError(f"intra_op_threads is {self.intra_op_threads}; allowed: 0 (automatic) or more.")
 
 
 def check_device(device: str) -> None:
@@ -97,8 +97,8 @@ class DeviceMemory:
             self._value = ort.OrtValue.ortvalue_from_numpy(np.zeros(num_bytes, np.uint8), device, 0)
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
             raise DeviceUnavailable(
-                f"device {device!r} has no {num_bytes / 2**20:.0f} MiB left for the rows ({one_line(error)}); "
-                "choose fewer --max-slots, or free the device."
+                f"device {device!r} does not have {num_bytes / 2**20:.0f} MiB left for the rows "
+                f"({one_line(error)}); lower --max-slots, or free the device."
             ) from error
         self._address: int = self._value.data_ptr()
 
@@ -267,9 +267,8 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
     if sorted(expected) != sorted(found):
         missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
         raise BundleError(
-            f"{path} has other {kind} than this service binds (missing: {missing or 'none'}, "
-            f"unknown: {unknown or 'none'}); "
-            "export the bundle again with the same version."
+            f"{path} has different {kind} from those that this service binds (missing: {missing or 'none'}, "
+            f"unknown: {unknown or 'none'}); export the bundle again with the same version."
         )
 
 

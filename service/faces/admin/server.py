@@ -98,7 +98,7 @@ class AdminServer:
         if request.method == "POST" and (found := _MODEL_ACTION.fullmatch(request.path)):
             change = self._calls.load if found[2] == "load" else self._calls.unload
             return await self._awaited(change(unquote(found[1]), headers), _CHANGE_SECONDS)
-        message = f"{request.method} {request.path!r:.80} is unknown; allowed are {_PATHS[request.method]}."
+        message = f"{request.method} {request.path!r:.80} is unknown; allowed: {_PATHS[request.method]}."
         return failure("NOT_FOUND", message)
 
     def _status(self) -> Document:
@@ -140,7 +140,7 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
     """
     if not has_own_host(headers, own_host):
         given = headers["host"]
-        return f"Host is {given!r:.80}; allowed are addresses, names without a dot and that of --admin-host."
+        return f"Host is {given!r:.80}; allowed: addresses, names without a dot and that of --admin-host."
     if method == "GET":
         return ""
     if not has_own_origin(headers):

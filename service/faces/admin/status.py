@@ -1,4 +1,4 @@
-"""The data of /status.json: models, errors, and the numbers, which are those of the metrics.
+"""The data of /status.json: models, errors, and numbers taken from the metrics.
 
 Nothing is counted here. The page computes rates and percentiles from the differences between two readings.
 """

@@ -1,4 +1,4 @@
-"""Documents in DeepL's API: uploaded, asked for until they are translated, and fetched once.
+"""Documents in DeepL's API: uploaded, polled until translated, and fetched once.
 
 Source: https://developers.deepl.com/api-reference/document.
 """
@@ -148,7 +148,9 @@ class Documents:
         parameters = parameters_in(request, HandleParameters)
         kept = await self._kept.find(_API, request.parts[_ID], current_call().key_name)
         if not secrets.compare_digest(kept.key.encode(), parameters.document_key.encode("utf-8", "replace")):
-            raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
+            raise NotFound(
+                "the key is not that of this document", "document", advice="send the key that its upload returned"
+            )
         return kept
 
 

@@ -1,4 +1,4 @@
-"""DeepL's glossaries, to be read: version 2, of one dictionary each, and version 3, of several.
+"""DeepL's glossaries, read-only: version 2 with one dictionary each, and version 3 with several.
 
 A glossary is the same in both, with the same id; version 2 leaves out those that have several dictionaries. All are
 files of the server's operator, which every other API serves by name: callers can't change them.

@@ -1,4 +1,4 @@
-"""Types of the answers of our own API, for its description; the answers are made as plain data."""
+"""Types of our own API's answers, for its description; the answers themselves are plain data."""
 
 from typing import Literal
 
@@ -42,9 +42,9 @@ class Translation(BaseModel):
         description="stop, unless a segment was cut off."
     )
     num_source_tokens: int
-    detected_language_code: str | None = Field(None, description="Where the source language was left out.")
-    pivot_language_code: str | None = Field(None, description="Where two models translated, by way of this language.")
-    hypotheses: list[Hypothesis] | None = Field(None, description="With scores, or more than one.")
+    detected_language_code: str | None = Field(None, description="If the source language was not given.")
+    pivot_language_code: str | None = Field(None, description="If two models translated, through this language.")
+    hypotheses: list[Hypothesis] | None = Field(None, description="If scores, or more than one, were asked for.")
     segments: list[Segment] | None = Field(None, description="With return_segments.")
     alignment: list[AlignedSpan] | None = Field(None, description="With return_alignments.")
     flags: list[Literal[tuple(each.value for each in Flag)]] | None = Field(  # type: ignore[valid-type]
@@ -124,19 +124,21 @@ class Model(BaseModel):
     version: str
     language_pairs: list[LanguagePair]
     any_to_any_language_codes: list[str] = Field(description="Each is translated into every other one.")
-    pivoted_pairs: list[PivotedPair] = Field(description="What another model begins and this one ends.")
+    pivoted_pairs: list[PivotedPair] = Field(
+        description="Pairs whose second half this model translates, after another."
+    )
     max_source_tokens: int
     max_output_tokens: int
     default_options: messages.DecodingOptions
     precision: str
-    kernels: str = Field(description="What computes: the instruction set of the kernels, or plain.")
-    licence: str = Field(description="Of the model's weights, as its bundle states it.")
+    kernels: str = Field(description="The instruction set of the kernels, or plain without them.")
+    licence: str = Field(description="The licence of the model's weights, as its bundle states it.")
 
 
 class PairAsModel(BaseModel):
     """A language pair as OpenAI's API lists models."""
 
-    id: str = Field(description="What to give as model to /v1/chat/completions, such as en-de.")
+    id: str = Field(description="The value of model for /v1/chat/completions, such as en-de.")
     object: Literal["model"]
     created: int
     owned_by: str
@@ -154,12 +156,12 @@ class ErrorDetail(BaseModel):
     """What is wrong, where, what is allowed and what to do."""
 
     code: str = Field(description="A name of google.rpc.Code, such as INVALID_ARGUMENT.")
-    reason: str = Field(description="A finer one, such as too_long.")
-    message: str = Field(description="All of it in one line.")
-    field: str | None = Field(None, description="Of the request, such as texts[3].")
-    allowed: str | None = Field(None, description="What the field may be.")
+    reason: str = Field(description="A more specific reason, such as too_long.")
+    message: str = Field(description="The whole error in one line.")
+    field: str | None = Field(None, description="The field of the request, such as texts[3].")
+    allowed: str | None = Field(None, description="The values that the field may have.")
     advice: str | None = Field(None, description="What to do.")
-    request_id: str | None = Field(None, description="By which the server's log knows the call.")
+    request_id: str | None = Field(None, description="The id of the call in the server's log.")
 
 
 class Error(BaseModel):

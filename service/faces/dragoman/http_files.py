@@ -1,4 +1,4 @@
-"""Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
+"""Documents in our own API: a form with a file and the applicable fields of /v1/translate; the answer is the file."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,14 +48,14 @@ class FileFields(messages.CommonFields, _DocumentFields):
     options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
         None, description="How to decode, as JSON."
     )
-    deadline: float | None = Field(None, description="Milliseconds until the answer must be there; 600,000 by default.")
+    deadline: float | None = Field(None, description="Deadline in milliseconds; 600,000 by default.")
 
 
 class FileRequest(FileFields):
     """A form with a document, and how to translate it."""
 
     file: Annotated[str, Checked("the bytes of an upload")] = Field(
-        description="The document. The ending of its file's name tells the format.",
+        description="The document; the ending of its file name is its format.",
         json_schema_extra={"contentMediaType": "application/octet-stream"},
     )
 

@@ -28,7 +28,7 @@ from service.faces.dragoman.messages import Document, span_document
 from service.faces.fields import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS
 from service.faces.http.bounded import AtMost, Name, Text, Texts
 
-DEADLINE = "Milliseconds until the answer must be there; --default-deadline-seconds where it is left out."
+DEADLINE = "Deadline in milliseconds; --default-deadline-seconds if it is left out."
 
 
 class _Message(BaseModel):
@@ -65,15 +65,15 @@ else:
 class TermMessage(_Message):
     """A term and its required translation; without a target it is kept unchanged."""
 
-    source: Text = Field(description="What the text has.")
-    target: Text | None = Field(None, description="What the translation will have; the same where it is left out.")
+    source: Text = Field(description="The term in the text.")
+    target: Text | None = Field(None, description="Its translation; unchanged if it is left out.")
     case_sensitive: bool = Field(False, description="Whether upper and lower case differ.")
 
 
 class PlaceholderMessage(_Message):
     """A kind of placeholder of yours: a pattern, or the marks at its start and end."""
 
-    pattern: Text = Field("", description="A regular expression of RE2.")
+    pattern: Text = Field("", description="A regular expression (RE2).")
     start: Text = Field("", description="What it begins with, such as [[.")
     end: Text = Field("", description="What it ends with, such as ]].")
 
@@ -93,7 +93,7 @@ class GivenTexts(_Message):
 class CommonFields(BaseModel):
     """What calls with texts and with documents have in common."""
 
-    source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
+    source_language_code: Name = Field("", description="BCP 47, such as en; detected if it is left out.")
     target_language_code: Name = Field(description="BCP 47, such as de.")
     model: Name = Field("", description=about("model"))
     model_version: Name = Field("", description=about("model_version"))
@@ -123,7 +123,7 @@ class TranslateRequest(CommonFields, GivenTexts):
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
     return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
     keep_other_languages: bool = Field(False, description=about("keep_other_languages"))
-    labels: Annotated[dict[Name, Name], AtMost(MAX_LABELS)] = Field({}, description="Labels of yours.")
+    labels: Annotated[dict[Name, Name], AtMost(MAX_LABELS)] = Field({}, description="Your own labels.")
     deadline: float | None = Field(None, description=DEADLINE)
 
 

@@ -1,4 +1,4 @@
-"""The description of our own API as OpenAPI 3.1, made from the types that its bodies are checked by."""
+"""The description of our own API as OpenAPI 3.1, made from the types that validate its bodies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ Document = dict[str, Any]
 _ID, _TIMING, _RETRY, _SCHEME = REQUEST_ID_KEY, TIMING_KEY, "retry-after", "www-authenticate"
 _NAME, _NOTES = "content-disposition", "x-document-notes"
 _HEADERS: Mapping[str, str] = {
-    _ID: "The id of the call: the one that it had in the same header, or a new one.",
-    _TIMING: "Milliseconds until a slot was free, of encoding, of decoding, and in all.",
+    _ID: "The id of the call: that of the same header of the request, or a new one.",
+    _TIMING: "Milliseconds of waiting for a slot, of encoding, of decoding, and in total.",
     _RETRY: "Seconds after which to try again.",
     _SCHEME: "How to send a key.",
     _NAME: "The name of the file.",

@@ -1,4 +1,4 @@
-"""The reference page of our own API: the OpenAPI document as HTML, without other addresses."""
+"""The reference page of our own API: the OpenAPI document as HTML that loads nothing from other sites."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -84,7 +84,7 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for key, value in labels.items():
         if not _is_label(key) or not key[:1].isalpha():
             raise InvalidRequest(
-                "{path} has the key {key}; allowed are {allowed_keys}",
+                "{path} has the key {key}; allowed: {allowed_keys}",
                 Path("labels"),
                 key=key,
                 allowed_keys=Public(f"{_LABELS} beginning with a letter"),
@@ -179,7 +179,7 @@ def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[
             "{path} is {size}",
             Path("page_size"),
             size=page_size,
-            allowed=f"0 to {MAX_PAGE_SIZE}; 0 is the most",
+            allowed=f"0 to {MAX_PAGE_SIZE}; 0 means the maximum",
         )
     if page_token and not re.fullmatch("[0-9]{1,9}", page_token):
         raise InvalidRequest(

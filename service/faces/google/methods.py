@@ -1,4 +1,4 @@
-"""The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
+"""The supported methods of Google Cloud Translation v3, from message to message, independent of the transport."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -152,7 +152,7 @@ class GoogleMethods:
                 "model",
                 full_name,
                 name=name,
-                advice=f"served are {listed(sorted(highest))}",
+                advice=f"served: {listed(sorted(highest))}",
             )
         return [highest[name]]
 
@@ -184,7 +184,7 @@ class GoogleMethods:
             current_call().grants.check_glossary(name)
             there = listed(map(messages.glossary_id, held))
             raise NotFound(
-                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {there}"
+                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"it has {there}"
             )
         return found
 

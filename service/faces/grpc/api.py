@@ -1,4 +1,4 @@
-"""What the gRPC server has to know of an API, as `Route` is what the HTTP server has to know of a path."""
+"""An API as the gRPC server needs it, as `Route` is a path as the HTTP server needs it."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

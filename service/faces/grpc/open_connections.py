@@ -1,4 +1,4 @@
-"""How many connections gRPC has. Only gRPC's introspection, channelz, tells; for Python it has no other interface."""
+"""The number of gRPC's connections, read from channelz: gRPC for Python has no other interface to it."""
 
 import json
 from contextlib import suppress

@@ -99,14 +99,14 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
         raise FileProblem(f"{certificate} or {key} can't be read: {error.strerror}.") from error
     now = datetime.now(UTC)
     if now > found.not_after:
-        raise FileProblem(f"{certificate} has expired at {_formatted(found.not_after)}; renew it.")
+        raise FileProblem(f"{certificate} expired at {_formatted(found.not_after)}; renew it.")
     if now < found.not_before:
         raise FileProblem(
-            f"{certificate} is valid only from {_formatted(found.not_before)} on; check this machine's clock."
+            f"{certificate} is not valid before {_formatted(found.not_before)}; check this machine's clock."
         )
     if not found.has_usable_key:
         raise FileProblem(
-            f"{certificate} has a key that gRPC can't use; supported are RSA and the curves P-256 and P-384."
+            f"{certificate} has a key that gRPC can't use; supported: RSA and the curves P-256 and P-384."
         )
     if client_ca and authorities is not None:
         _check_authorities(client_ca, authorities)

@@ -1,1 +1,1 @@
-"""HTTP: the listener of both ports, and what monitoring asks for."""
+"""HTTP: the listener of both ports, and the paths for monitoring."""

@@ -1,4 +1,4 @@
-"""Reading of callers' bodies: JSON, and what forms have, checked by the type that they must have."""
+"""Reading of callers' bodies: JSON and forms, validated against types."""
 
 import functools
 from collections.abc import Mapping

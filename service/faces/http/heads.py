@@ -206,7 +206,7 @@ def _body_bytes(headers: Mapping[str, str], *, is_http_1_0: bool) -> int:
 def _malformed(found: str) -> HeadRefused:
     return HeadRefused(
         HTTPStatus.BAD_REQUEST,
-        "this is no request of HTTP/1.1: {found}",
+        "this is not a valid HTTP request: {found}",
         found=found,
         advice="send one as RFC 9112 defines",
     )

@@ -53,7 +53,7 @@ def monitoring_listener(
         if checks_host and not has_own_host(request.headers, host):
             return _plain(HTTPStatus.FORBIDDEN, "Host must be an address, localhost or the host of --metrics-host")
         if request.method != "GET":
-            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is possible here", {"Allow": "GET"})
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "use GET", {"Allow": "GET"})
         match request.path:
             case "/metrics":
                 # On a thread, so that probes are answered even while a metric blocks.
@@ -63,7 +63,7 @@ def monitoring_listener(
                 return probed(lambda now: now.is_ready)
             case "/livez":
                 return probed(lambda now: now.is_alive)
-        return _plain(HTTPStatus.NOT_FOUND, "not here; try /metrics, /readyz or /livez")
+        return _plain(HTTPStatus.NOT_FOUND, "unknown path; use /metrics, /readyz or /livez")
 
     return HttpListener(host, port, "metrics", "--metrics-port", application(answer))
 

@@ -1,4 +1,4 @@
-"""Requests that HTTP's own rules refuse, whatever API they are for: errors of calls with a status of their own."""
+"""Requests that HTTP's own rules refuse, for every API: errors with a status of their own."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -42,7 +42,7 @@ class UnknownMethod(Unimplemented, Refused):
     status = HTTPStatus.NOT_IMPLEMENTED
 
     def __init__(self, method: str, possible: Sequence[str]) -> None:
-        super().__init__("{method} is not possible", method=Public(method), allowed=", ".join(possible))
+        super().__init__("{method} is not supported", method=Public(method), allowed=", ".join(possible))
 
 
 class HeadRefused(InvalidRequest, Refused):

@@ -1,4 +1,4 @@
-"""The routing table: which call each path is, and in the format of which API its errors are."""
+"""The routing table: path and method to handler and error format."""
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Pages of other web sites, open in a browser: which may call this server, and protection against the others.
+"""Which other web sites' pages may call this server from a browser, and protection against the rest.
 
 Those that may are answered as CORS wants (https://fetch.spec.whatwg.org/#http-cors-protocol). The others may send
 requests nevertheless, to a port that asks for no key.
@@ -109,7 +109,7 @@ class PageRules:
             raise Forbidden(
                 "Host is {host}",
                 host=headers["host"],
-                allowed="addresses, names without a dot and the name that is http_host",
+                allowed="addresses, names without a dot and the name in http_host",
                 advice="for other names start the server with api_keys, or with http_without_keys",
             )
         is_allowed = headers.get("origin") in self.origins

@@ -29,7 +29,7 @@ def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
     if not files:
         raise InvalidRequest("{path} is missing", Path(FILE), advice="send the document as this field of the form")
     if len(files) > 1:
-        raise InvalidRequest("{path} is there {number} times", Path(FILE), number=len(files), allowed="one per call")
+        raise InvalidRequest("{path} is given {number} times", Path(FILE), number=len(files), allowed="one per call")
     return files[0], [part for part in parts if part.name != FILE]
 
 

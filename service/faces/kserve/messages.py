@@ -243,7 +243,7 @@ def _parameters_from_pb(message: pb.ModelInferRequest) -> dict[str, Any]:
             given[name] = _parameter_from_pb(name, parameter, _KNOWN[name])
         elif name not in _IGNORED and not name.startswith(_IGNORED_PREFIX):
             known = ", ".join(sorted(_KNOWN))
-            raise InvalidRequest("parameter {name} is unknown", _path_of(name), name=name, advice=f"known are {known}")
+            raise InvalidRequest("parameter {name} is unknown", _path_of(name), name=name, advice=f"known: {known}")
     if given.get("priority", 0) not in _PRIORITIES:
         raise _wrong("priority", given["priority"], "1 (high), 2 or 0 (normal), 3 (low)")
     if given.get("timeout", 0) < 0:

@@ -1,4 +1,4 @@
-"""The methods of KServe v2 and Triton, whatever carries their messages."""
+"""The methods of KServe v2 and Triton, independent of the transport."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

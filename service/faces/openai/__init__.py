@@ -1,1 +1,1 @@
-"""The part of OpenAI's API by which programs that know no other translate: chats, responses, and models."""
+"""The part of OpenAI's API that programs can translate with: chat completions, responses, and models."""

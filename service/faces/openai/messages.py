@@ -109,7 +109,7 @@ def text_of(body: ChatBody | ResponseBody) -> str:
     for index in reversed(range(len(turns))):
         if turns[index].role == "user":
             return _text(turns[index].content, Path(name, index, "content"))
-    raise InvalidRequest("{path} has no message of role user", Path(name), advice="the last one is the text")
+    raise InvalidRequest("{path} has no message of role user", Path(name), advice="the last one is translated")
 
 
 def _text(content: object, path: Path) -> str:
@@ -120,7 +120,7 @@ def _text(content: object, path: Path) -> str:
     wrong = next((Path(*path, index) for index, each in enumerate(texts) if not isinstance(each, str)), None)
     if wrong or not texts:
         advice = 'give a string, or parts such as {"type": "text", "text": "Hello"}'
-        raise InvalidRequest("{path} is no text", wrong or path, advice=advice)
+        raise InvalidRequest("{path} is not text", wrong or path, advice=advice)
     return "\n".join(map(str, texts))
 
 

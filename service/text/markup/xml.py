@@ -184,7 +184,7 @@ def _tree(xml: str) -> _Node:
             parent.children.append(_Node("other", match[0]))
         elif match["close"]:
             if len(path) == 1 or parent.name != match["name"] or match["empty"]:
-                raise NotXml(f"{match[0][:_EXCERPT]!r} ends no element that is open there")
+                raise NotXml(f"{match[0][:_EXCERPT]!r} closes no open element")
             parent.closing = match[0]
             path.pop()
         else:
@@ -206,7 +206,7 @@ def _matches(xml: str) -> Iterator[re.Match[str]]:
     while position < len(xml):
         match = _TOKEN.match(xml, position)
         if match is None:
-            raise NotXml(f"{xml[position : position + _EXCERPT]!r} at character {position} is no markup")
+            raise NotXml(f"{xml[position : position + _EXCERPT]!r} at character {position} is not markup")
         yield match
         position = match.end()
 

@@ -32,7 +32,7 @@ def test_biases_are_those_of_t5(num_buckets: int, max_distance: int, is_causal: 
 
 
 def test_unusable_settings_are_named() -> None:
-    with pytest.raises(ValueError, match="5 buckets for distances up to 2; allowed are an even number from 4"):
+    with pytest.raises(ValueError, match="5 buckets for distances up to 2; allowed: an even number from 4"):
         tiny_config(relative_bias=RelativeBiasConfig(5, 2))
     with pytest.raises(ValueError, match="relative_bias needs self-attention"):
         tiny_config(relative_bias=RelativeBiasConfig(), autoregression="ssru")

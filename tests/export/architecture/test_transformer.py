@@ -165,7 +165,7 @@ def test_of_very_many_misfits_the_first_are_listed() -> None:
 def test_hostile_sizes_are_refused(name: str) -> None:
     """Rejected early: positions are computed and layers made before anything can be compared with the weights."""
     for size in (10**9, 10**400):
-        with pytest.raises(ValueError, match=rf"{name} is 10+, allowed is a number from 1 to"):
+        with pytest.raises(ValueError, match=rf"{name} is 10+, allowed: a number from 1 to"):
             tiny_config(**{name: size})
 
 
@@ -173,14 +173,14 @@ def test_configuration_reports_all_problems() -> None:
     with pytest.raises(ValueError, match=r"not a multiple of num_heads.*share_embeddings.*pad_id 200 is outside"):
         tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
     problems = (
-        "d_ff is True, allowed is a number from 1 to 10000000",
-        "decoder_d_ff is 0, allowed is a number from 1 to 10000000",
-        "norm is 'rms', allowed are pre, post, sandwich",
-        "final_norm is 1, allowed are true, false",
-        "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
-        "score_scale is 'x', allowed are head, model, none",
-        "positions.layout is 'x', allowed are interleaved, halves, learned, rotary, none",
-        "positions.base is nan, allowed is a number from 0 to 1e+09",
+        "d_ff is True, allowed: a number from 1 to 10000000",
+        "decoder_d_ff is 0, allowed: a number from 1 to 10000000",
+        "norm is 'rms', allowed: pre, post, sandwich",
+        "final_norm is 1, allowed: true, false",
+        "layer_norm_epsilon is -1, allowed: a number from 0 to 1e+09",
+        "score_scale is 'x', allowed: head, model, none",
+        "positions.layout is 'x', allowed: interleaved, halves, learned, rotary, none",
+        "positions.base is nan, allowed: a number from 0 to 1e+09",
     )
     with pytest.raises(ValueError, match=re.escape("; ".join(problems))):
         tiny_config(

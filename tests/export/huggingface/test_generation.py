@@ -53,7 +53,7 @@ def test_the_defaults_of_transformers_are_supported() -> None:
 def test_each_refused_setting_is_named_once(name: str) -> None:
     for value in (7, 0.25, "x", {}, [[3]], {"a": 1}):
         assert problems_with({name: value}) == [
-            f"{name} is {value!r}; supported is {REFUSED[name][0] if REFUSED[name] else 'none'}"
+            f"{name} is {value!r}; supported: {REFUSED[name][0] if REFUSED[name] else 'none'}"
         ]
     for value in REFUSED[name]:
         assert not problems_with({name: value})
@@ -114,7 +114,7 @@ def test_what_config_json_says_by_itself() -> None:
     assert read_generation(settings, problems).defaults == GenerationDefaults(beam_size=6)
     assert not problems
     read_generation(settings_of_config({**IDS, "bos_token_id": 3, "force_bos_token_to_be_generated": True}), problems)
-    assert problems == ["forced_bos_token_id is 3; supported is none"]
+    assert problems == ["forced_bos_token_id is 3; supported: none"]
 
 
 def test_a_forced_first_token_is_a_languages() -> None:
@@ -123,31 +123,34 @@ def test_a_forced_first_token_is_a_languages() -> None:
     read_generation({**IDS, "forced_bos_token_id": 9}, problems, first_ids=None)
     assert not problems
     read_generation({**IDS, "forced_bos_token_id": 9}, problems, first_ids={7, 8})
-    assert problems == ["forced_bos_token_id is 9; supported is the languages' tokens"]
+    assert problems == ["forced_bos_token_id is 9; supported: the languages' tokens"]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id: choose it by --set eos_token_id=ID"),
+        (
+            {"eos_token_id": [0, 1]},
+            "eos_token_id is [0, 1]; expected one token id: choose it with --set eos_token_id=ID",
+        ),
         ({"eos_token_id": None}, "eos_token_id is missing"),
         ({"pad_token_id": [9]}, "pad_token_id is [9]; expected a token id"),
         ({"decoder_start_token_id": [9]}, "decoder_start_token_id is [9]; expected a token id"),
         ({"decoder_start_token_id": None}, "decoder_start_token_id is missing, and bos_token_id"),
-        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5; supported is none"),
+        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5; supported: none"),
         ({"bad_words_ids": []}, "bad_words_ids is []; expected a token besides eos_token_id"),
         ({"bad_words_ids": [[0]]}, "bad_words_ids is [[0]]; expected a token besides eos_token_id"),
-        ({"early_stopping": "never"}, "early_stopping is 'never'; supported are true and false"),
-        ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; supported is eos_token_id, which is 0"),
-        ({"bad_words_ids": [[1, 2]]}, "supported are single tokens"),
-        ({"encoder_repetition_penalty": 1.3}, "encoder_repetition_penalty is 1.3; supported is 1"),
-        ({"repetition_penalty": 2}, "repetition_penalty is 2; supported is above 0 to 10"),
-        ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0; supported is above 0 to 10"),
-        ({"no_repeat_ngram_size": 101}, "no_repeat_ngram_size is 101; supported is 0 to 100"),
-        ({"min_length": 4.0}, "min_length is 4.0; supported is 0 to the model's limit"),
-        ({"do_sample": "yes"}, "do_sample is 'yes'; supported are true, read as false, and false"),
-        ({"suppress_tokens": [4]}, "suppress_tokens is [4]; supported is []"),
-        ({"num_beams": True}, "num_beams is True; supported is 1 to 8"),
+        ({"early_stopping": "never"}, "early_stopping is 'never'; supported: true and false"),
+        ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; supported: eos_token_id, which is 0"),
+        ({"bad_words_ids": [[1, 2]]}, "supported: single tokens"),
+        ({"encoder_repetition_penalty": 1.3}, "encoder_repetition_penalty is 1.3; supported: 1"),
+        ({"repetition_penalty": 2}, "repetition_penalty is 2; supported: above 0 to 10"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0; supported: above 0 to 10"),
+        ({"no_repeat_ngram_size": 101}, "no_repeat_ngram_size is 101; supported: 0 to 100"),
+        ({"min_length": 4.0}, "min_length is 4.0; supported: 0 to the model's limit"),
+        ({"do_sample": "yes"}, "do_sample is 'yes'; supported: true, read as false, and false"),
+        ({"suppress_tokens": [4]}, "suppress_tokens is [4]; supported: []"),
+        ({"num_beams": True}, "num_beams is True; supported: 1 to 8"),
         ({"length_penalty": float("nan")}, "length_penalty is nan"),
         ({"max_length": 2}, "max_length is 2; expected 3 or more"),
     ],

@@ -241,5 +241,5 @@ def test_a_forced_language_gives_way_to_the_callers(tmp_path: Path) -> None:
             outputs.append(reference.generate(rows, 4, 20))
     assert outputs[0] == outputs[1]
     strange = variant(folder, tmp_path / "strange", {}, {**settings, "forced_bos_token_id": 5})
-    with pytest.raises(CheckpointError, match="forced_bos_token_id is 5; supported is the languages' tokens"):
+    with pytest.raises(CheckpointError, match="forced_bos_token_id is 5; supported: the languages' tokens"):
         import_checkpoint(strange)

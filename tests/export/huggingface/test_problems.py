@@ -46,12 +46,12 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
     for part in (
         "rope_theta is '10000.0'",
         "relative_attention_num_buckets is '32'",
-        "activation_function is 'gelu_new'; supported are relu, gelu, swish, silu",
+        "activation_function is 'gelu_new'; supported: relu, gelu, swish, silu",
         "encoder_attention_heads is 8 and decoder_attention_heads 4",
         "normalize_embedding is True",
         "encoder_no_repeat_ngram_size is 3",
         "early_stopping is 'never'",
-        "num_beams is 12; supported is 1 to 8",
+        "num_beams is 12; supported: 1 to 8",
     ):
         assert part in message
 
@@ -115,7 +115,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "wrapped": (
         changed(wrap),
-        r"can't be converted: module\._orig_mod\.\S+ is a name in DataParallel or torch.compile; [^;]+\.$",
+        r"can't be converted: module\._orig_mod\.\S+ is a name that DataParallel or torch.compile gives; [^;]+\.$",
     ),
     "nan": (spoil, r"layers.1.feed_forward.outer.bias holds NaN"),
     "shape": (
@@ -127,7 +127,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         r"embed_positions.weight is not the sinusoidal table",
     ),
     "evil pickle": (make_evil, r"pytorch_model.bin holds more than tensors .* might run code"),
-    "path traversal": (climb_out, r"names '../elsewhere.safetensors'; allowed are plain names"),
+    "path traversal": (climb_out, r"names '../elsewhere.safetensors'; allowed: plain names"),
     "no source language": (
         said("tokenizer_config.json", source_lang=None),
         r"names no source_lang; give --source-language",
@@ -143,7 +143,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "settings of config.json": (
         forbid_repetition,
-        r"config.json: encoder_no_repeat_ngram_size is 3; supported is 0",
+        r"config.json: encoder_no_repeat_ngram_size is 3; supported: 0",
     ),
     "weights elsewhere": (
         said("config.json", transformers_weights="best.safetensors"),

@@ -53,7 +53,7 @@ def test_older_files_count_where_no_tokens_are_placed(tmp_path: Path) -> None:
     ("settings", "problem"),
     [
         ([], "tokenizer_config.json: it holds list"),
-        ({"eos_token": 7}, "'7' stands where a special token is expected"),
+        ({"eos_token": 7}, "expected a special token, not '7'"),
         ({"eos_token": None}, "the vocabulary has no eos_token"),
         ({"unk_token": "<oov>"}, r"the vocabulary has no unk_token \('<oov>'\)"),
         ({"pad_token": {"content": "<pad>", "lstrip": True}}, "lstrip of the special token '<pad>' is not supported"),
@@ -89,7 +89,7 @@ def test_what_is_not_done_is_refused(settings: Any, problem: str, tmp_path: Path
             "config.json: tokenizer_class is 'SMALL100Tokenizer'; supported",
         ),
         ({"tokenizer_class": "PreTrainedTokenizerFast"}, {}, "is 'PreTrainedTokenizerFast'"),
-        ({"tokenizer_class": ["M2M100Tokenizer"]}, {}, "supported is M2M100Tokenizer"),
+        ({"tokenizer_class": ["M2M100Tokenizer"]}, {}, "supported: M2M100Tokenizer"),
         ({"auto_map": {"AutoTokenizer": ["own.Own", None]}}, {}, "auto_map names a tokenizer of its own code"),
     ],
 )

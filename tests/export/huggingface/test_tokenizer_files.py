@@ -139,7 +139,7 @@ def test_an_m2m100_vocabulary_with_gaps_or_other_languages_is_refused(tmp_path: 
         read_m2m100(folder)
     set_config(folder, additional_special_tokens=[], language_codes="mine")
     edit(folder / "vocab.json", **{"▁new": 100_000})
-    with pytest.raises(ValueError, match=r"ids up to 100000 instead of .*; language_codes is 'mine'; known are m2m100"):
+    with pytest.raises(ValueError, match=r"ids up to 100000 instead of .*; language_codes is 'mine'; known: m2m100"):
         read_m2m100(folder)
 
 

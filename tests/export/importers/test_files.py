@@ -41,7 +41,7 @@ def test_a_file_cut_short_is_refused(kept: int, tmp_path: Path) -> None:
 def test_types_that_no_model_has_are_named(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file({"weight": torch.ones(50).to(torch.float8_e4m3fn)}, path)
-    with pytest.raises(ValueError, match="weight has numbers of type F8_E4M3; supported are F64, F32"):
+    with pytest.raises(ValueError, match="weight has numbers of type F8_E4M3; supported: F64, F32"):
         read_safetensors(path)
 
 

@@ -188,10 +188,10 @@ class Runs:
         ({"ein": 0}, {"split": "whitespace"}, 'give one of its tokens as "unknown"'),
         ({"<s>": 0, "<bos>": 1, "<unk>": 2}, {"split": "whitespace"}, "'<s>', '<bos>' are several; give \"start\""),
         (WORDS, {"split": "whitespace", "end": "$"}, "'$' is not one of its 6 tokens; give \"end\""),
-        (WORDS, {"split": "spacy"}, "known are whitespace, basic_english, characters, bytes, or give regex"),
+        (WORDS, {"split": "spacy"}, "known: whitespace, basic_english, characters, bytes, or give regex"),
         (WORDS, {"regex": "[a-z]+"}, "regex needs join"),
         (WORDS, {"regex": "(", "join": ""}, "regex: '(' can't be used"),
-        (WORDS, {"split": "whitespace", "lower": True}, "'lower' is unknown; known are split, regex, lowercase"),
+        (WORDS, {"split": "whitespace", "lower": True}, "'lower' is unknown; known: split, regex, lowercase"),
         (WORDS, {"split": "bytes"}, "it lacks <0x00> and 255 more"),
         ({"<unk>": 0, "ein": 0}, {"split": "whitespace"}, "it has the token 'ein' or the id 0 twice"),
         ({"<unk>": 0, "ein": "x"}, {"split": "whitespace"}, "it maps 'ein' to 'x', expected a token and its id"),
@@ -215,5 +215,5 @@ def test_a_damaged_pickle_reserves_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "vocab.pkl"
     for data in (b"", b"\x80\x05\x96" + b"\xff" * 7 + b"\x00", b"K\x01r\xff\xff\xff\x7f.", pickle.dumps(WORDS)[:-9]):
         path.write_bytes(data)
-        with pytest.raises(ValueError, match=r"it is no pickle, or damaged|no list of tokens"):
+        with pytest.raises(ValueError, match=r"it is not a pickle, or it is damaged|no list of tokens"):
             read_words(path)

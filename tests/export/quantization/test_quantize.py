@@ -95,7 +95,7 @@ def test_what_is_no_quantization_of_the_model_is_refused(
         made(self, config, FAULTS[fault](weights), file)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fused_graphs.FusedNodes, "__init__", spoilt)
-    with pytest.raises(VerificationError, match=r"no quantization of the model|attention that the decoder records"):
+    with pytest.raises(VerificationError, match=r"not a quantization of the model|attention that the decoder records"):
         convert(EN_HI, tmp_path / "out", precision="int8")
     assert list(tmp_path.iterdir()) == []
 
@@ -118,7 +118,7 @@ def test_own_lines_are_compared_too(checkpoint: Path, quantized: tuple[Path, Man
     arguments = ["convert", str(checkpoint), "--precision", "int8", "--output", str(tmp_path / "third")]
     result = CliRunner().invoke(main, [*arguments, "--check", str(tmp_path / "nowhere.txt")])
     assert result.exit_code == 2
-    assert "nowhere.txt can't be converted: it is no text file in UTF-8" in result.stderr
+    assert "nowhere.txt can't be converted: it is not a UTF-8 text file" in result.stderr
 
 
 def test_without_english_own_lines_are_the_golden_ones(checkpoint: Path, tmp_path: Path) -> None:
@@ -173,4 +173,4 @@ def test_alignments_come_from_the_decoder(quantized: tuple[Path, Manifest]) -> N
 def test_a_name_that_no_server_takes_is_refused_before_the_work(name: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["convert", "nowhere", "--output", str(tmp_path / "out"), "--name", name])
     assert result.exit_code == 2
-    assert "is not a valid name; allowed are 1 to 255 printable bytes" in " ".join(result.stderr.split())
+    assert "is not a valid name; allowed: 1 to 255 printable bytes" in " ".join(result.stderr.split())

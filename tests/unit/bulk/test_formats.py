@@ -106,7 +106,7 @@ def test_what_is_no_row_is_that_rows_problem(tmp_path: Path) -> None:
     problems = [rows.problem(index) for index in range(len(rows))]
     assert [bool(problem) for problem in problems] == [False, True, True, True, False]
     assert "line 2 is not JSON" in problems[1]
-    assert problems[2] == "line 3 is JSON, but no object"
+    assert problems[2] == "line 3 is JSON, but not an object"
     assert problems[3] == "line 4 is not UTF-8: byte 1 is 0xff"
 
 
@@ -116,10 +116,10 @@ def test_a_record_with_more_or_fewer_cells_is_its_own_problem(tmp_path: Path) ->
     (rows,) = format_of(path).read(path, 100)
     assert [rows.problem(index) for index in range(3)] == [
         "",
-        "the record in line 4 has 3 cells, not 2",
-        "the record in line 5 has 1 cells, not 2",
+        "the record on line 4 has 3 cells, not 2",
+        "the record on line 5 has 1 cells, not 2",
     ]
-    assert read(path, b"sep=;\nid;text\n1\n")[1] == ["the record in line 3 has 1 cells, not 2"]
+    assert read(path, b"sep=;\nid;text\n1\n")[1] == ["the record on line 3 has 1 cells, not 2"]
     assert rows.column("text")[0] == "a\nb"
 
 
@@ -158,7 +158,7 @@ def test_the_mark_of_utf_8_is_no_text_and_utf_16_is_refused(ending: str, tmp_pat
 def test_cells_that_are_not_utf_8_are_their_rows_problem(tmp_path: Path) -> None:
     rows, problems = read(tmp_path / "in.csv", "id,text\né,a\n2,b\n".encode("latin-1"))
     assert rows == [{"id": "\ufffd", "text": "a"}, {"id": "2", "text": "b"}]
-    assert problems == ["the record in line 2 is not UTF-8", ""]
+    assert problems == ["the record on line 2 is not UTF-8", ""]
 
 
 def test_tables_of_spreadsheets(tmp_path: Path) -> None:
@@ -250,14 +250,14 @@ def test_missing_and_present_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text('{"id": 1, "error": "x"}\n')
     (rows,) = format_of(path).read(path, 10)
-    with pytest.raises(TableError, match="no column 'text'; there are 'id', 'error'"):
+    with pytest.raises(TableError, match="no column 'text'; the columns are 'id', 'error'"):
         check_columns(rows, ["text"], [])
-    with pytest.raises(TableError, match="a column 'error' already"):
+    with pytest.raises(TableError, match="already has a column 'error'"):
         check_columns(rows, ["id"], new_columns("translation"))
 
 
 def test_unknown_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match=r"ends with '\.xlsx'; known are \.ndjson"):
+    with pytest.raises(TableError, match=r"ends with '\.xlsx'; supported: \.ndjson"):
         format_of(tmp_path / "a.xlsx")
     assert not has_known_ending(tmp_path / "a.xlsx")
     assert has_known_ending(tmp_path / "a.parquet")

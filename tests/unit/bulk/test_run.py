@@ -128,27 +128,27 @@ async def test_finished_parts_are_not_translated_again(tmp_path: Path) -> None:
 async def test_another_command_does_not_continue_a_run(change: dict[str, Any], told: str, tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path, [4])
     await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
-    with pytest.raises(OtherRun, match=f"begun with other {told}"):
+    with pytest.raises(OtherRun, match=f"begun with different {told}"):
         await run(Upper(), work_of(tmp_path, inputs, **change), lambda _: None)
-    with pytest.raises(OtherRun, match="begun with other models"):
+    with pytest.raises(OtherRun, match="begun with different models"):
         await run(Upper(version="2"), work_of(tmp_path, inputs), lambda _: None)
     (path,) = inputs.values()
     written = path.read_bytes()
     for other in (written[:-2], written[:-2] + b"?\n", b"?" + written[1:]):
         path.write_bytes(other)
-        with pytest.raises(OtherRun, match=r"begun with other inputs, such as 0\.jsonl"):
+        with pytest.raises(OtherRun, match=r"begun with different inputs, such as 0\.jsonl"):
             await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
 
 
 async def test_inputs_without_a_part_may_be_mended_and_added(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path, [4, 0])
     (tmp_path / "1.jsonl").write_text('{"id": 1}\n')
-    with pytest.raises(TableError, match=r"1\.jsonl: there is no column 'text'; there are 'id'"):
+    with pytest.raises(TableError, match=r"1\.jsonl: there is no column 'text'; the columns are 'id'"):
         await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
     inputs = write_inputs(tmp_path, [4, 1, 2])
     totals = await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
     assert totals.num_rows == 7
-    with pytest.raises(OtherRun, match=r"begun with other inputs, such as 2\.jsonl"):
+    with pytest.raises(OtherRun, match=r"begun with different inputs, such as 2\.jsonl"):
         await run(Upper(), work_of(tmp_path, write_inputs(tmp_path, [4, 1])), lambda _: None)
 
 
@@ -218,7 +218,7 @@ async def test_parts_that_another_shard_writes_meanwhile_are_of_the_same_run(
 async def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path, [1])
     work = work_of(tmp_path, inputs, parts=Parts(tmp_path, FORMATS["jsonl"]))
-    with pytest.raises(OtherRun, match="has files of something else"):
+    with pytest.raises(OtherRun, match="has files that 'dragoman bulk' did not write"):
         await run(Upper(), work, lambda _: None)
     work.parts.discard()
     assert inputs["0.jsonl"].exists()

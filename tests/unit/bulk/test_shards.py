@@ -39,10 +39,10 @@ def test_a_shard_is_read(written: str, environment: dict[str, str], shard: Shard
     [
         ("8/8", {}, "has the index 8; indices go from 0 to 7"),
         ("/8", {"SLURM_ARRAY_TASK_ID": "8"}, "index 8, by SLURM_ARRAY_TASK_ID; indices go from 0 to 7"),
-        ("/8", {}, "neither of JOB_COMPLETION_INDEX and SLURM_ARRAY_TASK_ID"),
-        ("1/0", {}, "is no shard"),
-        ("1 of 8", {}, "is no shard"),
-        ("-1/8", {}, "is no shard"),
+        ("/8", {}, "none of JOB_COMPLETION_INDEX, SLURM_ARRAY_TASK_ID"),
+        ("1/0", {}, "is not a shard"),
+        ("1 of 8", {}, "is not a shard"),
+        ("-1/8", {}, "is not a shard"),
     ],
 )
 def test_what_is_no_shard_is_refused(written: str, environment: dict[str, str], told: str) -> None:

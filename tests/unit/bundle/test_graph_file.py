@@ -74,7 +74,7 @@ def of_function(model: Any) -> None:
         (lambda model: model.graph.node.append(onnx.NodeProto()), "operator ''"),
         (lambda model: model.graph.node.append(branch(node("Loop"))), "operator 'Loop'"),
         (of_training, "operator 'Loop'"),
-        (of_function, "it has functions of its own"),
+        (of_function, "it defines functions"),
         (lambda model: model.graph.initializer.append(outside()), "weights in 'weights'"),
         (lambda model: model.graph.node.append(node("Constant", value=outside())), "weights in 'weights'"),
         (lambda model: model.graph.node.append(node("Constant", values=[outside()])), "weights in 'weights'"),
@@ -87,7 +87,7 @@ def test_what_may_not_be_there_is_found(model: Any, tmp_path: Path, spoil: Spoil
     spoil(model)
     with pytest.raises(BundleError) as raised:
         checked(model, tmp_path, "other")
-    assert str(raised.value).startswith(f"{tmp_path}/graph.onnx is not what a bundle may hold: ")
+    assert str(raised.value).startswith(f"{tmp_path}/graph.onnx is not allowed in a bundle: ")
     assert message in str(raised.value)
 
 
@@ -105,7 +105,7 @@ def test_what_is_shipped_is_taken(path: Path) -> None:
     operators = {"encoder.onnx": ENCODE, "decoder.onnx": DECODE}
     check_graph(path, ("weights.bin",), operators[path.name])
     for other in {"", ENCODE, DECODE} - {operators[path.name]}:
-        with pytest.raises(BundleError, match=r"is not what a bundle may hold: .*operator '"):
+        with pytest.raises(BundleError, match=r"is not allowed in a bundle: .*operator '"):
             check_graph(path, ("weights.bin",), other)
 
 
@@ -137,7 +137,7 @@ def with_a_graph_inside(model: Any) -> None:
     model.graph.node[0].attribute.append(onnx.helper.make_attribute("body", onnx.helper.make_graph([], "g", [], [])))
 
 
-BETWEEN, NO_CONSTANT = "inputs or outputs that are not, each once and in order", "which its node takes for a constant"
+BETWEEN, NO_CONSTANT = "inputs or outputs that are not, each once and in order", "which its node needs as a constant"
 BESIDE = "graphs, functions or sparse constants beside its node"
 
 
@@ -175,7 +175,7 @@ def test_a_fused_graph_is_one_node(tmp_path: Path, spoil: Spoil, message: str) -
     path.write_bytes(model.SerializeToString())
     with pytest.raises(BundleError) as raised:
         check_graph(path, ("weights",), "Decode")
-    assert f"graph.onnx is not what a bundle may hold: {message}" in str(raised.value)
+    assert f"graph.onnx is not allowed in a bundle: {message}" in str(raised.value)
 
 
 def test_a_graph_in_two_parts_is_none(tmp_path: Path) -> None:

@@ -70,10 +70,10 @@ def test_the_last_of_several_counts() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (field(0, VARINT, b"\x01"), "at byte 1 there is no field"),
+        (field(0, VARINT, b"\x01"), "there is no field at byte 1"),
         (varint(2**29 << 3), "there is no field"),
-        (field(1, 3, b""), "at byte 1 there is no field"),  # a group, of old
-        (field(1, 7, b""), "at byte 1 there is no field"),
+        (field(1, 3, b""), "there is no field at byte 1"),  # a group, of old
+        (field(1, 7, b""), "there is no field at byte 1"),
         (field(1, VARINT, b"\xff" * 10 + b"\x01"), "there is no number"),
         (field(1, VARINT, b"\xff"), "it is truncated"),
         (field(1, FIXED_64, bytes(7)), "it is truncated"),

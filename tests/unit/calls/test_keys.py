@@ -50,10 +50,10 @@ def test_models_and_glossaries_may_be_granted_by_name(tmp_path: Path) -> None:
     assert [shop.grants.allows_glossary(name) for name in ("brand", "other")] == [True, False]
     assert everything.grants is EVERYTHING
     assert unknown_names(keys, ["en-de", "en-hi"], ["brand"]) == [
-        "key shop may use model 'de-en', which is not here; there are en-de, en-hi"
+        "key shop may use model 'de-en', which this server does not have; it has en-de, en-hi"
     ]
     assert unknown_names(keys, ["en-de", "de-en"], []) == [
-        "key shop may use glossary 'brand', which is not here; there are none"
+        "key shop may use glossary 'brand', which this server does not have; it has none"
     ]
     assert unknown_names(keys, ["en-de", "de-en"], ["brand"]) == []
 
@@ -82,9 +82,9 @@ def test_a_key_expires_at_its_time(tmp_path: Path) -> None:
         ("\udcff", r"is not TOML: .*utf-8"),
         ("[key.a]", r"has 'key'; it needs a table"),
         ("keys.a = 3", r": a is not a table; write \[keys\.a\]\.$"),
-        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits, or a list of such; 'dragoman key new' c"),
-        ("[keys.a]\nsha256 = []", r": a needs sha256, 64 lower-case hex digits, or a list of such"),
-        (f'[keys.a]\nsha256 = ["{DIGEST}", 3]', r": a needs sha256, 64 lower-case hex digits, or a list of such"),
+        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits, or a list of them; 'dragoman key new' c"),
+        ("[keys.a]\nsha256 = []", r": a needs sha256, 64 lower-case hex digits, or a list of them"),
+        (f'[keys.a]\nsha256 = ["{DIGEST}", 3]', r": a needs sha256, 64 lower-case hex digits, or a list of them"),
         (f'[keys.a]\nsha256 = ["{DIGEST}", "{DIGEST}"]', r": a has the same sha256 twice; leave one out\.$"),
         (
             f'[keys.a]\nsha256 = "{DIGEST}"\n[keys.a]\n',
@@ -92,17 +92,17 @@ def test_a_key_expires_at_its_time(tmp_path: Path) -> None:
         ),
         (
             f'[keys.a]\nsha256 = "{DIGEST}"\nmodels = "en-de"',
-            r": a has models = 'en-de'; allowed is a list of names, or leave it out to allow all\.$",
+            r": a has models = 'en-de'; allowed: a list of names, or leave it out to allow all\.$",
         ),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\nmodels = []', r": a has models = \[\]; allowed is a list of names"),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossaries = [""]', r": a has glossaries = \[''\]; allowed is a list"),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossary = ["b"]', r": a has 'glossary'; allowed are .*models, glossaries"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nmodels = []', r": a has models = \[\]; allowed: a list of names"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossaries = [""]', r": a has glossaries = \[''\]; allowed: a list"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nglossary = ["b"]', r": a has 'glossary'; allowed: .*models, glossaries"),
         (f'[keys.a]\nsha256 = "{DIGEST.upper()}"', r": a needs sha256"),
-        (f'[keys."a b"]\nsha256 = "{DIGEST}"', r": 'a b' is not a valid name; allowed are 1 to 64 letters"),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\nquota = 1', r": a has 'quota'; allowed are sha256, expires, requests_per_"),
+        (f'[keys."a b"]\nsha256 = "{DIGEST}"', r": 'a b' is not a valid name; allowed: 1 to 64 letters"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nquota = 1', r": a has 'quota'; allowed: sha256, expires, requests_per_"),
         (f'[keys.a]\nsha256 = "{DIGEST}"\nexpires = 2030-01-31', r": a has expires = 2030-01-31; it must be a time wi"),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\nconcurrent_calls = true', r": a has concurrent_calls = True; allowed are w"),
-        (f'[keys.a]\nsha256 = "{DIGEST}"\ntokens_per_minute = -1', r": a has tokens_per_minute = -1; allowed are who"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\nconcurrent_calls = true', r": a has concurrent_calls = True; allowed: w"),
+        (f'[keys.a]\nsha256 = "{DIGEST}"\ntokens_per_minute = -1', r": a has tokens_per_minute = -1; allowed: who"),
         (
             f'[keys.a]\nsha256 = "{DIGEST}"\nconcurrent_calls = 0x{"f" * 4000}',
             r": a has concurrent_calls = a number of th",
@@ -128,7 +128,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "ä", "a\n"])
 def test_a_keys_name_is_checked_before_it_is_written(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'\.$"
-    ):
+    with pytest.raises(ValueError, match=r"is not a valid key name; allowed: 1 to 64 letters, digits, '_' and '-'\.$"):
         key_lines(new_key(), name, None, Quotas())

@@ -63,7 +63,7 @@ def test_a_flood_of_large_messages_leaves_room_for_small_ones() -> None:
         fill(budget, MIB)
     assert str(raised.value) == (
         "there is no room for 1048576 bytes beside the messages of other calls; "
-        "allowed is 64 MiB for all calls together. Try again later, or send smaller messages."
+        "allowed: 64 MiB for all calls together. Try again later, or send smaller messages."
     )
     assert raised.value.retry_after_seconds > 0
     assert 40 * MIB <= budget.num_bytes <= 49 * MIB
@@ -92,7 +92,7 @@ def test_the_largest_message_fits_when_nothing_else_is_held(max_bytes: int) -> N
 def test_the_calls_of_one_owner_hold_at_most_half_and_leave_room_for_small_ones_of_the_same() -> None:
     budget = ByteBudget(64 * MIB, MIB)
     bob = [budget.hold("bob") for _ in range(40)]
-    with pytest.raises(MemoryFull, match="beside the messages of your other calls; allowed is 32 MiB"):  # noqa: PT012
+    with pytest.raises(MemoryFull, match="beside the messages of your other calls; allowed: 32 MiB"):  # noqa: PT012
         for hold in bob:
             hold.grow(MIB)
     assert 28 * MIB <= budget.num_bytes <= 29 * MIB
@@ -157,7 +157,7 @@ def test_an_owner_over_its_share_gives_up_what_has_not_grown_for_longest() -> No
         third.grow(12 * MIB)
         assert told.holds == [second]
         assert (budget.num_bytes, second.num_bytes) == (24 * MIB, 0)
-        with pytest.raises(MessageTooSlow, match="did not arrive in time while others needed the room"):
+        with pytest.raises(MessageTooSlow, match="did not arrive in time, and other calls needed its memory"):
             second.grow(1)
         with pytest.raises(MemoryFull):
             first.grow(30 * MIB)  # there is no room for that, whatever the third one gives up

@@ -103,10 +103,10 @@ async def test_a_share_of_those_that_wait() -> None:
     tasks = [await line.want(each, ends) for each in "aaab"]
     with pytest.raises(Overloaded) as raised:
         await (await line.want("a"))
-    assert str(raised.value) == "1 documents of yours are being translated, and 2 wait; try again later."
+    assert str(raised.value) == "1 of your documents are being translated, and 2 are waiting; try again later."
     assert raised.value.retry_after_seconds > 0
     tasks.append(await line.want("c", ends))
-    with pytest.raises(Overloaded, match="0 documents of yours are being translated, and 0 wait"):
+    with pytest.raises(Overloaded, match="0 of your documents are being translated, and 0 are waiting"):
         await (await line.want("d"))
     ends.set()
     await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
@@ -147,7 +147,7 @@ async def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
 async def test_the_deadline_ends_the_wait() -> None:
     turns = DocumentTurns(1, 1, 10)
     async with turns.turn("a", 1, soon()):
-        with pytest.raises(DeadlineExceeded, match="the deadline passed while it waited for other documents"):
+        with pytest.raises(DeadlineExceeded, match="the deadline passed while the document waited for others"):
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(turns.turn("b", 1, time.monotonic() + 0.01))
     async with turns.turn("b", 1, soon()):

@@ -103,5 +103,5 @@ def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:
 
 def test_what_is_not_served_is_told(server: Any) -> None:
     config, models = server(models=Path("/srv"))
-    assert ". Not served, as the log says why: 1 bundle in /srv. Try: " in ready_line(config, models, 1)
-    assert ": 2 bundles in /srv. Try: " in ready_line(config, models, 2)
+    assert ". Not served: 1 bundle in /srv; the log says why. Try: " in ready_line(config, models, 1)
+    assert ": 2 bundles in /srv; the log says why. Try: " in ready_line(config, models, 2)

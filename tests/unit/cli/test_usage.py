@@ -20,7 +20,7 @@ from service.engine.runtime.kernels import PATH
     [
         (("--term", " =x", "Hello"), "' =x' is not a term; give SOURCE=TARGET"),
         (("--file", "x.tsv"), "--format tsv needs --column NAME"),
-        (("--file", "x.ndjson"), "the ending '.ndjson' is not known"),
+        (("--file", "x.ndjson"), "the ending '.ndjson' is not supported"),
         (("--file", "x.jsonl"), "JSON lines are for 'dragoman bulk'"),
         (("--format", "csv", "--column", "a", "Hello"), "--format csv is for files and pipes"),
         (("--encoding", "latin-1", "Hello"), "options of documents are for files and pipes"),
@@ -28,11 +28,11 @@ from service.engine.runtime.kernels import PATH
         (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't be used with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
         (("--stream", "--report", "r.json", "Hello"), "--report is for whole translations, without --stream"),
-        (("--file", "x.exe"), "the ending '.exe' is not known; known are .arb, .ass, .csv, "),
-        (("--file", "x.pdf"), "the ending '.pdf' is not known (convert it to .docx); known are "),
+        (("--file", "x.exe"), "the ending '.exe' is not supported; supported: .arb, .ass, .csv, "),
+        (("--file", "x.pdf"), "the ending '.pdf' is not supported (convert it to .docx); supported: "),
         (
             ("--file", "x.php"),
-            "'.php' is not known (try it as .html, on the command line with --format html); known are ",
+            "'.php' is not supported (try it as .html, on the command line with --format html); supported: ",
         ),
         (("--file", "x.csv"), "--format csv needs --column NAME"),
         (("--file", "x.tsv", "--header"), "--format tsv needs --column"),
@@ -88,7 +88,7 @@ def test_bulk_without_the_kernels_library_ends_in_a_line(
     [
         ((), "give --to, or a column with --to-column"),
         (("--to", "de", "--shard", "2/2"), "indices go from 0 to 1"),
-        (("--to", "de", "--shard", "/2"), "neither of JOB_COMPLETION_INDEX and SLURM_ARRAY_TASK_ID"),
+        (("--to", "de", "--shard", "/2"), "none of JOB_COMPLETION_INDEX, SLURM_ARRAY_TASK_ID"),
         (("--to", "de", "--shard", "0/2", "--force"), "delete the parts of other shards"),
         (("--to", "de", "--server", "127.0.0.1:1", "--models", "x"), "--models is for models in this process"),
         (("--to", "de", "--escape-formulas"), "is for csv and tsv; the output is text"),
@@ -111,7 +111,7 @@ def test_bulk_without_models_says_what_it_needs(tmp_path: Path, monkeypatch: pyt
     result = CliRunner().invoke(dragoman, ["bulk", "in.txt", "out.txt", "--to", "de"])
     assert str(result.exception).startswith("models is not a directory; give one of bundles with --models")
     assert getattr(result.exception, "__notes__", ()) == [
-        "This command translates by models in this process (--models), or by a server (--server)."
+        "This command translates with models in this process (--models), or with a server (--server)."
     ]
     assert not Path("out.txt").exists()
 
@@ -177,7 +177,8 @@ def test_what_can_not_be_a_key_is_not_sent_nor_shown(key: str) -> None:
     result = CliRunner().invoke(dragoman, ["models"], env={API_KEY: key})
     assert result.exit_code == ExitCode.USAGE
     assert (
-        result.output.splitlines()[-1] == f"Error: {API_KEY} holds no API key; they have letters, digits, '_' and '-'."
+        result.output.splitlines()[-1]
+        == f"Error: {API_KEY} is not an API key; keys consist of letters, digits, '_' and '-'."
     )
     assert key not in result.output
 

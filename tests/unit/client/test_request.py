@@ -18,9 +18,9 @@ def request(texts: Any = ("Hello",), **fields: Any) -> pb.TranslateRequest:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"modle": "m"}, "modle is not a keyword of this call; did you mean model?"),
-        ({"beam_size": 4}, "beam_size is not a keyword of this call; give options=Options(beam_size=...)."),
-        ({"zzz": 1}, "zzz is not a keyword of this call; there are model, model_version, options, "),
+        ({"modle": "m"}, "modle is not an argument of this call; did you mean model?"),
+        ({"beam_size": 4}, "beam_size is not an argument of this call; give options=Options(beam_size=...)."),
+        ({"zzz": 1}, "zzz is not an argument of this call; allowed: model, model_version, options, "),
         ({"texts": "Hello"}, "texts is 'Hello'; give a list, such as ['Hello']."),
         ({"texts": b"Hello"}, "texts is b'Hello'; give a list, such as [b'Hello']."),
         ({"texts": 3}, "texts is 3; give a list of str."),
@@ -54,7 +54,7 @@ def test_every_call_is_checked_before_it_is_made() -> None:
         for call in (client.translate, client.stream):
             with pytest.raises(TypeError, match="texts is 'Hello'"):
                 call("Hello", "en", "de")
-            with pytest.raises(TypeError, match="modle is not a keyword"):
+            with pytest.raises(TypeError, match="modle is not an argument"):
                 call(["Hello"], "en", "de", modle="m")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="texts is 'Hello'"):
             client.detect("Hello")

@@ -193,7 +193,7 @@ def test_what_is_needed_is_called_as_the_user_would_write_it(write: Write, monke
     assert problems(file=path) == ([f"tls_key in {path} needs tls_certificate too."], True)
     assert problems({"tls_client_ca": "ca.pem"}) == (["--tls-client-ca needs --tls-certificate too."], False)
     assert problems({"http_host": "0.0.0.0", "http_port": 8080}) == (
-        ["--http-host needs --api-keys; http_without_keys would let anyone who reaches it call."],
+        ["--http-host needs --api-keys; to serve anyone who reaches it, give http_without_keys."],
         False,
     )
     monkeypatch.setenv("DRAGOMAN_SERVE_LOAD_MODEL", "tiny")

@@ -121,7 +121,7 @@ def test_links_to_headings_follow(source: str, written: str) -> None:
 
 def test_links_to_headings_that_are_not_known_are_told() -> None:
     (note,) = open_document("a.md", b"# A\n\n[a](#a) [b](#b) [c](c.md#d) [[#A]] [d](https://e/f.md#g)").notes
-    assert note == "3 links to headings of other files, or to none that is known, may be dead: #b, c.md#d, [[#A]]."
+    assert note == "3 links to headings of other files, or to unknown headings, may be broken: #b, c.md#d, [[#A]]."
 
 
 @given(st.text("ab *_`[](){}<>!#-+=|\\&;:~.1\n\t\r\"'/^", max_size=80))

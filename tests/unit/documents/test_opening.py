@@ -51,7 +51,7 @@ LARGE = (
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.doc", "a", "a.txt.gz", ".md", "a.txt\0.exe"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownFormat, match=r"known are \.arb, \.ass, .*\.yaml, \.yml\."):
+    with pytest.raises(UnknownFormat, match=r"supported: \.arb, \.ass, .*\.yaml, \.yml\."):
         open_document(name, b"Hello")
 
 
@@ -59,7 +59,9 @@ def test_an_unknown_ending_is_refused_with_the_known_ones(name: str) -> None:
     ("name", "advice"), [("a.RTF", "convert it to .docx"), ("a.jsp", "try it as .html, on"), ("a.exe", "")]
 )
 def test_an_unknown_ending_is_told_the_format_that_is_near(name: str, advice: str) -> None:
-    with pytest.raises(UnknownFormat, match=re.escape(f"is not known ({advice}" if advice else "is not known; known")):
+    with pytest.raises(
+        UnknownFormat, match=re.escape(f"is not supported ({advice}" if advice else "is not supported; supported")
+    ):
         open_document(name, b"Hello")
 
 

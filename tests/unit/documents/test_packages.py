@@ -76,7 +76,7 @@ def test_texts_of_cells_that_formulas_name_stay(named: str) -> None:
     cells = "<table:table-cell><text:p>Yes</text:p></table:table-cell><text:p>Yes</text:p>"
     document = open_document("a.ods", open_document_file(named + cells, "spreadsheet"))
     assert texts(document) == ["Yes"]
-    assert list(document.notes) == ['Cells were left as they are where formulas or tables name their text: "Yes".']
+    assert list(document.notes) == ['Cells were left as they are where formulas or tables refer to their text: "Yes".']
 
 
 def test_a_presentation_without_slides_stays_as_it_is() -> None:
@@ -100,9 +100,9 @@ def test_a_book_is_read_in_its_order_and_gets_the_language() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
     [
-        ("a.odt", b"PK", "it is not a ZIP archive, which an OpenDocument file is: "),
-        ("a.epub", b"PK", "it is not a ZIP archive, which an .epub is: "),
-        ("a.pptx", b"PK", "it is not a ZIP archive, which a .pptx is: "),
+        ("a.odt", b"PK", "it is not a ZIP archive, as an OpenDocument file must be: "),
+        ("a.epub", b"PK", "it is not a ZIP archive, as an .epub must be: "),
+        ("a.pptx", b"PK", "it is not a ZIP archive, as a .pptx must be: "),
         ("a.odt", archived({"a": "b"}), "the archive has no content.xml; it is not an OpenDocument file."),
         ("a.epub", archived({"a": "b"}), "the archive has no META-INF/container.xml; it is not an EPUB."),
         ("a.epub", archived({"META-INF/container.xml": "<a/>"}), "META-INF/container.xml: it names no book."),

@@ -36,7 +36,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     "a.ipynb": {
         '{"cells": [\n}': "2: it is not JSON: Expecting value",
         "[" * 100_000: f"1: {TOO_DEEP}",
-        '{"worksheets": []}': "1: it is no notebook of version 4",
+        '{"worksheets": []}': "1: it is not a notebook of version 4",
     },
     "a.yml": {
         "a: b\n  c: d": r"\d: .*mapping values are not allowed in this context",
@@ -47,15 +47,15 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "a: [b": r"\d: .*did not find expected ',' or ']'",
         'a: "\\q"': r"\d: .*found unknown escape character",
         "ü: \x01": r"\d: .*control characters are not allowed",
-        "a: b\rc: d": r"\d: .*a line ends in another sign than a line feed",
+        "a: b\rc: d": r"\d: .*a line ends with another character than a line feed",
         "a: @b": r"\d: .*found character that cannot start any token",
         "- " * 101 + "a": r"\d: .*it is nested more than 100 deep",
     },
     "a.xlf": {
-        BOMB: "1: it declares an entity, 'a'",
-        OUTSIDE: "1: it declares an entity, 'a'",
-        '<xliff version="1.2">\0</xliff>': "1: it has a character of the number 0",
-        PARAMETER: "1: it declares an entity, 'p'",
+        BOMB: "1: it declares the entity 'a'",
+        OUTSIDE: "1: it declares the entity 'a'",
+        '<xliff version="1.2">\0</xliff>': "1: it has a NUL character",
+        PARAMETER: "1: it declares the entity 'p'",
         '<!DOCTYPE x SYSTEM "a.dtd"><xliff version="1.2">\n&a;</xliff>': "2: it refers to the entity 'a'",
         '<xliff version="1.2">\n<file>&a;</file></xliff>': "2, column 7: .*undefined entity",
         '<xliff version="1.2">\n<file></xliff>': "2, column 9: it is not well-formed XML: mismatched tag",
@@ -78,19 +78,19 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "<a/>": r"1.*: the root is <a>; expected <TS>\.$",
         "const a = 1;": r"1.*: it is not well-formed XML: ",
         '<TS language="fr"><message><source>a</source><translation>b</translation></message></TS>': (
-            r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove these"
+            r"1: its language is 'fr', with translations, and the new ones are in 'de'; remove the old ones"
         ),
     },
     "a.stringsdict": {"<a/>": r"1.*: the root is <a>; expected <plist>\.$"},
     "a.xcstrings": {
         '{"strings": {}, "sourceLanguage": 1,}': "1: it is not JSON: Expecting property name enclosed in double quotes",
-        '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', and so are the translations\.$",
+        '{\n "sourceLanguage": "de"}': r"2: its sourceLanguage is 'de', the same as the target\.$",
     },
     "a.properties": {r"a=\u12": r"1: an escape \\u has no four hexadecimal digits\.$"},
     "a.strings": {
-        '"a" = {};': r'1: here is no string; an entry is "key" = "value";\.$',
-        '"a" = "b"': r'1: here is no ;; an entry is "key" = "value";\.$',
-        "\x00": r'1: here is no =; an entry is "key" = "value";\.$',
+        '"a" = {};': r'1: expected a string here; an entry is "key" = "value";\.$',
+        '"a" = "b"': r'1: expected ; here; an entry is "key" = "value";\.$',
+        "\x00": r'1: expected = here; an entry is "key" = "value";\.$',
     },
     "a.csv": {
         'a,text\n1,x\n2,"open\nx\n': "3: the cell that starts here with a quotation mark has no end",

@@ -58,14 +58,14 @@ def test_keys_say_what_is_a_text(
     keys: tuple[str, ...], skipped: tuple[str, ...], expected: Sequence[str], left: str
 ) -> None:
     document = open_document("a.json", TREE, DocumentOptions(keys=keys, skip_keys=skipped))
-    note = left.replace(": ", " values that are no texts were left as they are, of the keys ")
+    note = left.replace(": ", " values that are not text were left as they are; their keys: ")
     assert (texts(document), document.notes) == ([*expected], (f"{note}.",) if left else ())
 
 
 def test_a_note_names_some_keys() -> None:
     document = open_document("a.json", json.dumps({f"k{number:02}": "fa-x" for number in range(20)}).encode())
     assert document.notes[0].endswith(
-        "of the keys k00, k01, k02, k03, k04, k05, k06, k07, k08, k09, k10, k11, 8 others."
+        "their keys: k00, k01, k02, k03, k04, k05, k06, k07, k08, k09, k10, k11, 8 others."
     )
 
 
@@ -101,7 +101,7 @@ def test_accelerators_are_no_part_of_the_text(name: str, source: str, expected: 
 
 def test_a_note_counts_what_is_for_translators() -> None:
     source = b'{"a": {"message": "x", "description": "y"}, "b": {"message": "1", "description": "z"}}'
-    assert open_document("a.json", source).notes == ("2 descriptions of texts for translators were left as they are.",)
+    assert open_document("a.json", source).notes == ("2 descriptions for translators were left as they are.",)
     assert open_document("a.json", b'{"a": {"message": "x"}}').notes == ()
 
 

@@ -52,7 +52,9 @@ def test_what_is_no_cue_stays_with_a_note() -> None:
     source += "4\n0:03 --> 0:04\n\nSo.\n\nThe End\n"
     document = open_document("t.srt", source.encode())
     assert texts(document) == ["Open it, and go.", "So."]
-    assert list(document.notes) == ["what is no cue is as it was, such as a cue without times, at line 1, 9, 13, 21."]
+    assert list(document.notes) == [
+        "lines outside cues, such as a cue without times, were left as they are: line 1, 9, 13, 21."
+    ]
     assert document.written(["Geh hinaus, jetzt.", "So."]).decode() == source.replace(
         "Open it,", "Geh hinaus,"
     ).replace("and go.", "jetzt.")

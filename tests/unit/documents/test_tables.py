@@ -91,7 +91,7 @@ def test_what_is_left_is_told_and_with_a_header_columns_by_number_have_names() -
     document = open_document("t.csv", b'id,text\n1,go\n2\n3,=A1&"x"\n4,"=SUM(A1)"\n', TEXT)
     assert document.written(["a"]) == b'id,text\n1,a\n2\n3,"=A1&""x"""\n4,"=SUM(A1)"\n'
     assert list(document.notes) == [
-        "1 records are too short for the asked columns, and left as they are: lines 3.",
+        "1 records are too short for the columns to translate, and left as they are: lines 3.",
         "2 cells are formulas, and left as they are: lines 4, 5.",
     ]
     options = DocumentOptions(columns=("1",), has_header=True)

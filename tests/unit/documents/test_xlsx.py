@@ -48,7 +48,9 @@ def test_texts_that_formulas_and_tables_name_stay(cells: str, more: str, stays: 
     document = open_document("a.xlsx", spreadsheet(strings, **{SHEET: f"{names}{cells}</worksheet>"}, **tables))
     assert texts(document) == ["Another one"]
     told = " ".join(stays.split())  # which may be in a header of HTTP
-    assert list(document.notes) == [f'Cells were left as they are where formulas or tables name their text: "{told}".']
+    assert list(document.notes) == [
+        f'Cells were left as they are where formulas or tables refer to their text: "{told}".'
+    ]
 
 
 def test_the_reading_of_japanese_words_is_left_out_of_a_translation() -> None:

@@ -25,13 +25,13 @@ TEXT = Path("texts", 3)
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (InvalidRequest("{path} is {value}", TEXT, value=9, allowed="1 to 8"), "texts[3] is 9; allowed is 1 to 8."),
-        (InvalidRequest("{path} is {value}", TEXT, value="x", allowed="a, b"), "texts[3] is 'x'; allowed are a, b."),
+        (InvalidRequest("{path} is {value}", TEXT, value=9, allowed="1 to 8"), "texts[3] is 9; allowed: 1 to 8."),
+        (InvalidRequest("{path} is {value}", TEXT, value="x", allowed="a, b"), "texts[3] is 'x'; allowed: a, b."),
         (InvalidRequest("{path} is empty", TEXT, advice="give one"), "texts[3] is empty; give one."),
-        (TooMany("{path} has {n} entries", TEXT, n=9, allowed="8"), "texts[3] has 9 entries; allowed are 8."),
+        (TooMany("{path} has {n} entries", TEXT, n=9, allowed="8"), "texts[3] has 9 entries; allowed: 8."),
         (
             TooLong("{path} has {n} tokens", TEXT, n=9, allowed="8", advice="cut it"),
-            "texts[3] has 9 tokens; allowed are 8. Cut it.",
+            "texts[3] has 9 tokens; allowed: 8. Cut it.",
         ),
         (InvalidRequest("{path} and {other}", TEXT, other=Path("options", "top_k")), "texts[3] and options.top_k."),
         (InvalidRequest("a {brace} is no name"), "a {brace} is no name"),

@@ -22,7 +22,7 @@ ASKED = '{"q": ["a", "grüß"], "target": "de"}'
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
 def test_another_encoding_is_named(encoding: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"the body is {encoding[:6].upper()}; allowed is UTF-8"):
+    with pytest.raises(InvalidRequest, match=f"the body is {encoding[:6].upper()}; allowed: UTF-8"):
         from_json(ASKED.encode(encoding), dict)
 
 
@@ -54,21 +54,21 @@ def test_half_an_emoji_is_told_with_its_place(half: str) -> None:
 def test_an_item_that_is_no_text_is_told_in_json_s_words(wrong: str, said: str) -> None:
     with pytest.raises(InvalidRequest) as told:
         texts_of(from_json(f'{{"q": ["secret", {wrong}], "target": "de"}}'.encode(), TranslateBody).q)
-    assert str(told.value) == f"q[1] is {said}; allowed is a text."
+    assert str(told.value) == f"q[1] is {said}; allowed: a text."
     with pytest.raises(InvalidRequest) as told:
         message_from_json(f'{{"contents": ["secret", {wrong}]}}'.encode(), Asked)
-    assert str(told.value) == f"contents[1] is {said}; allowed is a string."
+    assert str(told.value) == f"contents[1] is {said}; allowed: a string."
 
 
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b'{"contents": "secret"}', "contents is 'secret'; allowed is a list."),
-        (b'{"mimeType": {"a": 1}}', "mimeType is an object; allowed is a string."),
-        (b'{"glossaryConfig": {"ignoreCase": "x"}}', "glossaryConfig.ignoreCase is 'x'; allowed is true or false."),
-        (b'{"labels": {"a": "secret", "b": null}}', "labels.b is null; allowed is a string."),
-        (b'{"labels": ["secret"]}', "labels is a list; allowed is an object."),
-        (b'{"glossaryConfig": [1]}', "glossaryConfig is a list; allowed is an object."),
+        (b'{"contents": "secret"}', "contents is 'secret'; allowed: a list."),
+        (b'{"mimeType": {"a": 1}}', "mimeType is an object; allowed: a string."),
+        (b'{"glossaryConfig": {"ignoreCase": "x"}}', "glossaryConfig.ignoreCase is 'x'; allowed: true or false."),
+        (b'{"labels": {"a": "secret", "b": null}}', "labels.b is null; allowed: a string."),
+        (b'{"labels": ["secret"]}', "labels is a list; allowed: an object."),
+        (b'{"glossaryConfig": [1]}', "glossaryConfig is a list; allowed: an object."),
     ],
 )
 def test_a_field_of_a_message_of_another_kind_is_named(body: bytes, problem: str) -> None:
@@ -103,7 +103,7 @@ JSON = st.recursive(
     ],
 )
 def test_more_values_than_any_api_takes_are_refused(body: bytes) -> None:
-    with pytest.raises(TooMany, match=r"the body has \d+ values in its lists and objects; allowed are 16384"):
+    with pytest.raises(TooMany, match=r"the body has \d+ values in its lists and objects; allowed: 16384"):
         check_json(body)
 
 
@@ -168,7 +168,7 @@ def test_what_is_no_such_message_is_refused_in_one_line(body: bytes) -> None:
 
 
 def test_an_unknown_field_is_named_with_those_there_are() -> None:
-    with pytest.raises(InvalidRequest, match=r"^tone is unknown; allowed are contents, ") as raised:
+    with pytest.raises(InvalidRequest, match=r"^tone is unknown; allowed: contents, ") as raised:
         message_of({"contents": ["a"], "tone": 1}, Asked)
     assert raised.value.field == "tone"
     with pytest.raises(InvalidRequest) as raised:

@@ -155,7 +155,7 @@ async def test_they_are_kept_for_a_while(keeper: DocumentKeeper, clock: Clock) -
 
 async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
     kept = [await add(keeper, num_bytes=2**20, caller="alice") for _ in range(64)]
-    with pytest.raises(Overloaded, match="64 documents of yours, of 64 MiB, are being translated; allowed is 128 of"):
+    with pytest.raises(Overloaded, match="64 of your documents, 64 MiB together, are being translated; allowed: 128"):
         await add(keeper, num_bytes=2**20, caller="alice")
     other = await add(keeper, num_bytes=2**20, caller="bob")
     for each in (kept[3], kept[1]):
@@ -170,7 +170,7 @@ async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clo
 
 def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
     """The limit of the size of files is in force for the whole process, so it is one of its own."""
-    told = "the server can't keep documents: File too large; its operator has to see to"
+    told = "the server can't keep documents: File too large; its operator has to free or"
     *failed, first, second = output_of(FULL_DISK, tmp_path).splitlines()
     assert [line[: len(told)] for line in failed] == [told] * 3
     assert (first, second) == ("lost", "lost")
@@ -223,7 +223,7 @@ def test_bytes_are_shared_like_numbers() -> None:
     assert making_room(own, "alice", 4 * MIB) == []
     assert making_room(own, "alice", 32 * MIB) == own[:1]
     assert making_room(own, "bob", 32 * MIB) == []
-    with pytest.raises(Overloaded, match="0 documents of yours, of 0 MiB"):
+    with pytest.raises(Overloaded, match="0 of your documents, 0 MiB together"):
         making_room([*own, *kept(DONE, "carol", 1, 20 * MIB)], "bob", 32 * MIB)
 
 

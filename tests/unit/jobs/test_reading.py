@@ -66,8 +66,8 @@ def test_a_large_document_comes_through() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.exe", b"MZ", "file ends in '.exe'; allowed are .arb, .ass, .csv,"),
-        ("README", b"a", "file has a name without an ending; allowed are .arb"),
+        ("a.exe", b"MZ", "file ends in '.exe'; allowed: .arb, .ass, .csv,"),
+        ("README", b"a", "file has a name without an ending; allowed: .arb"),
         ("", b"a", "file has a name without an ending"),
         ("a.docx", b"a", "file can't be read: it is not a ZIP archive"),
     ],
@@ -136,7 +136,7 @@ def test_a_text_that_no_call_takes_is_named() -> None:
     upload = Upload("a.txt", b"one\n" + b"x" * (MAX_CHARACTERS + 1), DocumentOptions())
     with pytest.raises(TooLong) as raised:
         run(read(DocumentReaders(MAX_CHARACTERS), upload))
-    assert str(raised.value) == ("file (line 2) has 10001 characters without a break; allowed are 10000. Split it.")
+    assert str(raised.value) == ("file (line 2) has 10001 characters without a break; allowed: 10000. Split it.")
 
 
 async def test_texts_and_documents_for_which_there_is_no_room_are_not_taken() -> None:
@@ -187,7 +187,7 @@ async def test_a_caller_has_one_process_and_leaves_one_to_others() -> None:
     tasks = [asyncio.create_task(of("mallory", read(readers, hangs))) for _ in range(3)]
     await asyncio.to_thread(eventually, lambda: bool(children() - before))
     assert (await of("bob", read(readers)))[1] == b"x\nx\n"
-    with pytest.raises(DeadlineExceeded, match="waited for other documents"):
+    with pytest.raises(DeadlineExceeded, match="the document waited for others"):
         await of("mallory", read(readers, deadline=time.monotonic() + 0.05))
     assert len(children() - before) == 1
     for task in tasks:

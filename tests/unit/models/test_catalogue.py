@@ -58,7 +58,7 @@ def test_one_model_translates_many_pairs(model: Any) -> None:
         assert catalogue.resolve("", "", source, target).writer.name == "many"
     assert catalogue.resolve("", "", "en", "de").writer.name == "b"
     assert catalogue.resolve("many", "", "en", "de").writer.name == "many"
-    with pytest.raises(NotFound, match=r"from 'en' it can be de\."):
+    with pytest.raises(NotFound, match=r"targets from 'en': de\."):
         catalogue.resolve("", "", "en", "fr")
 
 
@@ -84,8 +84,8 @@ def test_a_pair_that_only_an_old_version_knows_takes_that_version_by_name(model:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("a", "3"), r"version '3' of model 'a' is not served here; served are 2, 1\."),
-        (("a", "02"), r"version '02' of model 'a' is not served here; served are 2, 1\."),
+        (("a", "3"), r"version '3' of model 'a' is not served here; served: 2, 1\."),
+        (("a", "02"), r"version '02' of model 'a' is not served here; served: 2, 1\."),
         (("a", "x" * 999), r"version 'xx.*\.\.\.' of model 'a' is not served"),
         (("bare", "1"), r"model 'bare' has no versions here, and '1' was asked for; leave it out\."),
     ],
@@ -105,10 +105,10 @@ def test_a_version_alone_names_nothing(model: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("c", "", "en", "de"), r"model 'c' is not served here; served are a, b\."),
-        (("a", "", "en", "fr"), r"model 'a' does not translate from 'en' into 'fr'; from 'en' it can be de\."),
-        (("", "", "en", "nl"), r"no model here translates from 'en' into 'nl'; from 'en' it can be de, fr\."),
-        (("", "", "nl", "en"), r"no model here translates from 'nl' into 'en'; served are en to de, en to fr\."),
+        (("c", "", "en", "de"), r"model 'c' is not served here; served: a, b\."),
+        (("a", "", "en", "fr"), r"model 'a' does not translate from 'en' into 'fr'; targets from 'en': de\."),
+        (("", "", "en", "nl"), r"no model here translates from 'en' into 'nl'; targets from 'en': de, fr\."),
+        (("", "", "nl", "en"), r"no model here translates from 'nl' into 'en'; served: en to de, en to fr\."),
     ],
 )
 def test_what_is_not_served_is_named_with_what_is(model: Any, asked: Any, message: str) -> None:
@@ -163,9 +163,9 @@ def test_a_model_may_translate_a_language_into_itself(model: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("sr-Latn", "en"), r"from 'sr-Latn' into 'en'; the nearest code is 'sr'; served are among en, sr, zh\."),
-        (("en", "zh-TW"), r"from 'en' into 'zh-TW'; the nearest code is 'zh'; from 'en' it can be sr, zh\."),
-        (("fr", "en"), r"from 'fr' into 'en'; served are among en, sr, zh\."),
+        (("sr-Latn", "en"), r"from 'sr-Latn' into 'en'; the nearest code is 'sr'; served: among en, sr, zh\."),
+        (("en", "zh-TW"), r"from 'en' into 'zh-TW'; the nearest code is 'zh'; targets from 'en': sr, zh\."),
+        (("fr", "en"), r"from 'fr' into 'en'; served: among en, sr, zh\."),
     ],
 )
 def test_who_asks_for_a_language_in_vain_is_pointed_to_a_near_one(model: Any, asked: Any, message: str) -> None:
@@ -178,7 +178,7 @@ def test_what_a_language_can_be_translated_from(model: Any) -> None:
     assert catalogue.sources("", "", "DE") == ["en", "fr", "zh-Hant"]
     assert catalogue.sources("a", "", "de-AT") == ["en", "fr"]
     assert catalogue.sources("many", "", "en") == ["de", "zh-Hant"]
-    with pytest.raises(NotFound, match=r"model 'a' does not translate into 'en'; served are en to de, fr to de"):
+    with pytest.raises(NotFound, match=r"model 'a' does not translate into 'en'; served: en to de, fr to de"):
         catalogue.sources("a", "", "en")
     with pytest.raises(InvalidRequest, match="target_language_code"):
         catalogue.sources("", "", "?")
@@ -207,7 +207,7 @@ def test_two_models_translate_a_pair_that_none_has(model: Any) -> None:
     assert [catalogue.sources("", "", target) for target in ("hi", "it")] == [["de", "en", "es"], ["de", "es"]]
     without = Catalogue(models)
     assert (without.pivoted(), without.sources("", "", "hi")) == ([], ["en", "es"])
-    with pytest.raises(NotFound, match="from 'de' it can be en, es"):
+    with pytest.raises(NotFound, match="targets from 'de': en, es"):
         without.resolve("", "", "de", "fr")
 
 
@@ -248,14 +248,14 @@ def test_a_key_sees_only_the_models_that_it_may_use(model: Any) -> None:
     assert [each.name for each in part.models] == ["a", "b"]
     assert part.targets() == {"en": {"de", "fr"}, "fr": {"en", "de"}}, "no way through a model that it may not use"
     assert part.resolve("", "", "fr", "de").pivot_language_code == "en"
-    with pytest.raises(NotFound, match=r"^no model for key shop translates from 'en' into 'hi'; .*from 'en' it can be"):
+    with pytest.raises(NotFound, match=r"^no model for key shop translates from 'en' into 'hi'; .*targets from 'en':"):
         part.resolve("", "", "en", "hi")
     with pytest.raises(NotFound, match=r"^no model for key shop translates into 'hi'; "):
         part.sources("", "", "hi")
     for name in ("c", "typo"):  # whether it is there or not
         with pytest.raises(Forbidden, match=rf"^key shop may not use model '{name}'; it may use a, b, gone\.$"):
             part.resolve(name, "", "en", "hi")
-    with pytest.raises(NotFound, match=r"^model 'gone' is not served here; served are a, b\.$"):
+    with pytest.raises(NotFound, match=r"^model 'gone' is not served here; served: a, b\.$"):
         part.find("gone", "")
     alone = catalogue.part(Grants("other", frozenset({"c"})))
     with pytest.raises(NotFound):

@@ -100,7 +100,7 @@ async def test_what_fails_changes_nothing_and_is_tried_again_when_asked(stage: S
     shutil.copytree(stage.root / "b", stage.root / "c")
     with pytest.raises(NotFound):
         await control.load("nobody")
-    with pytest.raises(NotPossible, match=r"/c holds a model of the name 'b', as .*/b does"):
+    with pytest.raises(NotPossible, match=r"/c holds a model named 'b', as .*/b does"):
         await control.load("c")
     shutil.rmtree(stage.root)
     with pytest.raises(NotPossible, match="not a directory"):
@@ -113,7 +113,7 @@ async def test_unknown_names_are_told_with_those_there_are(stage: Stage) -> None
     control = await explicit(stage, "a")
     with pytest.raises(NotFound, match="no model 'c' on disk; there are a, b"):
         await control.load("c")
-    with pytest.raises(NotFound, match="'b' is not loaded; loaded are a"):
+    with pytest.raises(NotFound, match="'b' is not loaded; loaded: a"):
         await control.unload("b")
 
 

@@ -75,7 +75,7 @@ class Stage:
     def try_out(self, bundle: FoundBundle) -> None:
         self.tried.append(called(bundle))
         if bundle.manifest.checkpoint_sha256 in self.fails_trials:
-            raise BundleError(f"{bundle.directory} can't be loaded: a process that tried to ended by SIGSEGV.")
+            raise BundleError(f"{bundle.directory} can't be loaded: the trial process was killed by SIGSEGV.")
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         if self.gate is not None:
@@ -300,7 +300,7 @@ async def test_only_a_fleet_that_serves_tries_a_bundle_before_it_is_loaded(stage
     assert (stage.tried, stage.since()) == (["a/2:crash"], ["refused a"])
     (folder,) = await fleet.read()
     (reason,) = await fleet.load_folder(folder)  # by call: whatever failed before is tried again
-    assert reason.endswith("ended by SIGSEGV.")
+    assert reason.endswith("killed by SIGSEGV.")
     assert (stage.tried, stage.since()) == (["a/2:crash"] * 2, ["refused a"])
     stage.put("a", "2", "1")
     assert await fleet.reload() is CHANGED
@@ -346,9 +346,7 @@ async def test_a_start_serves_one_of_two_of_the_same_name_and_says_which(
     assert [model.bundle.directory for model in fleet.models] == [stage.root / "b" / "1"]
     told = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
     assert len(told) == 2
-    assert (
-        f"{stage.root / 'a'} holds a model of the name 'b', as {stage.root / 'b'} does, and only the latter" in told[0]
-    )
+    assert f"{stage.root / 'a'} holds a model named 'b', as {stage.root / 'b'} does, and only the latter" in told[0]
     assert await fleet.reload() is UNCHANGED
 
 

@@ -141,8 +141,8 @@ def larger_than_the_memory(directory: Path) -> None:
         (changed("graphs", alignment="missing.onnx"), "checksums lacks 'missing.onnx'"),
         (changed("graphs", alignment="../alignment.onnx"), "is outside the bundle"),
         (changed("graphs", alignment_layer=2), "alignment_layer is 2; the model has decoder layers 0 to 1"),
-        (changed("graphs", alignment_layer=1), "other inputs than this service binds"),
-        (changed("graphs", alignment="decoder_step.onnx"), "other inputs than this service binds"),
+        (changed("graphs", alignment_layer=1), "different inputs from those that this service binds"),
+        (changed("graphs", alignment="decoder_step.onnx"), "different inputs from those that this service binds"),
     ],
 )
 def test_what_does_not_work_here_is_refused(bundle: Path, spoil: Spoil, message: str) -> None:

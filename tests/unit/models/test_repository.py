@@ -79,7 +79,7 @@ def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest)
     }  # fmt: skip
     (line,) = models["right"].faults
     assert line == (
-        f"{tmp_path / 'right'} holds a model of the name 'twin', as {tmp_path / 'left'} does, and only the latter is "
+        f"{tmp_path / 'right'} holds a model named 'twin', as {tmp_path / 'left'} does, and only the latter is "
         "served; remove one, or convert it again with another --name."
     )
 

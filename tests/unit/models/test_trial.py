@@ -60,9 +60,9 @@ def test_what_was_tried_is_what_will_be_loaded(found: FoundBundle) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{SAY}import os; os.abort()", f"ended by SIGABRT opening a.onnx; {CONVERT_AGAIN}."),
-        (f"{SAY}import os; os._exit(3)", "ended with code 3 opening a.onnx; convert its checkpoint"),
-        ("import os; os._exit(0)", "ended with code 0; convert its checkpoint"),
+        (f"{SAY}import os; os.abort()", f"was killed by SIGABRT opening a.onnx; {CONVERT_AGAIN}."),
+        (f"{SAY}import os; os._exit(3)", "exited with code 3 opening a.onnx; convert its checkpoint"),
+        ("import os; os._exit(0)", "exited with code 0; convert its checkpoint"),
         (
             f"{SAY}memory = bytearray(2**28); input(); input()",
             "took more than 128 MiB of memory opening a.onnx; convert",
@@ -80,7 +80,7 @@ def test_the_error_says_what_ended_it(
     seconds = 0.5 if "0.5" in says else patient(60)
     monkeypatch.setattr(TrialLimits, "of", lambda *_: TrialLimits(2**27, 7, seconds))
     said = problem(found, *program(text))
-    assert said.startswith(f"{found.directory} can't be loaded: a process that tried to {says}")
+    assert said.startswith(f"{found.directory} can't be loaded: the trial process {says}")
     assert "\n" not in said
 
 

@@ -43,8 +43,8 @@ def test_all_bad_lines_are_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(GlossaryError) as caught:
         read_glossary(path)
     assert str(caught.value) == (
-        f"{path}: line 2 has no source term; line 3 has 'c' in its third column; allowed is 'case' or nothing; "
-        "line 4 has 4 columns; allowed are source, target and 'case'; "
+        f"{path}: line 2 has no source term; line 3 has 'c' in its third column; allowed: 'case' or nothing; "
+        "line 4 has 4 columns; allowed: source, target and 'case'; "
         "line 5 gives 'Dog' another target than line 1; line 6 has a term of more than 200 characters."
     )
 

@@ -235,12 +235,12 @@ def test_own_placeholders_are_found_first(given: tuple[OwnPlaceholder, ...], tex
     [
         (OwnPlaceholder("("), r"placeholders\[0\] is '\(', which RE2 can't read: 'missing \)"),
         (OwnPlaceholder(r"(a)\1"), "invalid escape sequence"),
-        (OwnPlaceholder("(?:(?:a{99}){99}){99}"), "repetitions of too many characters; allowed are 1000 characters"),
+        (OwnPlaceholder("(?:(?:a{99}){99}){99}"), "repetitions of too many characters; allowed: 1000 characters"),
         (OwnPlaceholder(r"[\]x]{600}\pL{0,400}[[:alpha:]]"), "repetitions of too many characters"),
         (OwnPlaceholder(r"\pL{60}"), "RE2 can't read: 'pattern too large"),
         (OwnPlaceholder("\ud800"), "it is not Unicode"),
         (OwnPlaceholder("a*"), "matches the empty text; use"),
-        (OwnPlaceholder("x" * 201), "is too long; allowed are 200 characters"),
+        (OwnPlaceholder("x" * 201), "is too long; allowed: 200 characters"),
         (OwnPlaceholder(start="[" * 21, end="]"), "20 for a mark"),
         (OwnPlaceholder(), "needs a pattern, or a start and an end"),
         (OwnPlaceholder(start="["), "needs a pattern, or a start and an end"),
@@ -324,7 +324,7 @@ def test_the_time_of_all_texts_and_placeholders_counts(monkeypatch: pytest.Monke
     assert next(texts, None) is not None  # not the first one
     said = str(raised.value)
     assert said.startswith(r"placeholders[1] is '(?:\\w{0,30}){30}!'; the search for the call's placeholders")
-    assert "allowed is 0.2 s of CPU time per call. Use fewer" in said
+    assert "allowed: 0.2 s of CPU time per call. Use fewer" in said
 
 
 def test_marks_that_nothing_ends_take_linear_time() -> None:

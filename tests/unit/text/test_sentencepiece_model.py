@@ -41,7 +41,7 @@ def test_pieces_and_ids_are_read() -> None:
         (b'{"a": true}', "the id of 'a' is True"),
         (b'{"a": 1.0}', "the id of 'a' is 1.0"),
         (b'{"a": {"b": 1}}', "the id of 'a' is"),
-        (b'{"a": 0, "b": 1, "a": 2}', "'a' stands in it twice"),
+        (b'{"a": 0, "b": 1, "a": 2}', "'a' is in it twice"),
         (b'{"a": 0, "b": 1, "c": 1}', "two pieces have the id 1"),
         (b'{"a": ' * 100_000, "nested too deeply"),
         (b'{"a": ' * 900 + b"1" + b"}" * 900, "the id of 'a' is an object"),

@@ -77,5 +77,5 @@ def test_a_caller_may_send_so_many_terms_and_a_glossary_may_hold_more() -> None:
     terms = tuple(Term(f"term {number}", "Wort") for number in range(MAX_TERMS + 1))
     check_request(TranslationRequest(("a",), "en", "de", terms=terms), max_characters=1)
     message = pb.TranslateRequest(texts=["a"], terms=[pb.Term(source=term.source) for term in terms])
-    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed are 1024"):
+    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed: 1024"):
         request_from_pb(message, 0.0)

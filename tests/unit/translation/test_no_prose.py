@@ -66,7 +66,7 @@ def test_guards_of_decoding_are_off_unless_the_bundle_says_so(tiny_bundle: Path)
     [
         (["C" * 1000], {}, "texts[0] has a segment of 1002 tokens", TooLong),
         (["C" * 4801], {}, "texts[0] has a segment of 4801 characters", TooLong),
-        (["CO"], {"terms": (Term("C", "D"),)}, "terms can't be kept by tiny, whose texts are no prose", InvalidRequest),
+        (["CO"], {"terms": (Term("C", "D"),)}, "terms can't be used with tiny, whose texts are", InvalidRequest),
     ],
 )
 def test_what_such_a_model_refuses(

@@ -34,7 +34,7 @@ def test_prefixes_of_a_wrong_number_stay_for_who_refuses_them() -> None:
 
 def test_letters_of_no_language_are_refused() -> None:
     with pytest.raises(
-        InvalidRequest, match=r"^texts\[1\] is in no language that can be translated into 'de'"
+        InvalidRequest, match=r"^texts\[1\] is in none of the languages that can be translated into 'de'"
     ) as raised:
         parts_by_language(request("1", "x"), ["und", "und"], SOURCES)
     assert raised.value.field == "texts[1]"
@@ -47,7 +47,7 @@ def test_a_language_that_is_not_served_is_named_or_kept() -> None:
     with pytest.raises(InvalidRequest) as raised:
         parts_by_language(texts, codes, SOURCES)
     assert str(raised.value) == (
-        "texts[0] seems to be in 'it'; into 'de' are translated here: en, fr; "
+        "texts[0] seems to be in 'it'; languages that can be translated into 'de' here: en, fr; "
         "give source_language_code if it is in one of these."
     )
     parts = parts_by_language(replace(texts, keeps_other_languages=True), codes, SOURCES)

@@ -100,10 +100,10 @@ def test_what_is_wrong(data: bytes, message: str) -> None:
         ({}, "a is missing"),
         ({"a": np.ones((2, 2), np.int8)}, "a holds int8 and has no a_scale"),
         ({"a": np.ones((2, 2), np.int8), "a_scale": np.ones(3, np.float32)}, "a_scale has shape"),
-        ({"a": np.ones((2, 2), np.int8), "a_scale": np.array([1.0, 0.0], np.float32)}, "other numbers than positive"),
+        ({"a": np.ones((2, 2), np.int8), "a_scale": np.array([1.0, 0.0], np.float32)}, "numbers that are not positive"),
         (
             {"a": np.ones((2, 2), np.int8), "a_scale": np.array([1.0, np.nan], np.float32)},
-            "other numbers than positive",
+            "numbers that are not positive",
         ),
     ],
 )
@@ -116,5 +116,5 @@ def test_a_flag_is_one_number_and_a_name_a_text() -> None:
     found = read_container(container({"a": ROWS, "b": np.array([-1], np.int8)}))
     with pytest.raises(ValueError, match=r"a has shape \(5, 3\), expected one number"):
         found.number("a")
-    with pytest.raises(ValueError, match="b is no text in UTF-8"):
+    with pytest.raises(ValueError, match="b is not UTF-8 text"):
         found.text("b")

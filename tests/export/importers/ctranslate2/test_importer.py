@@ -109,7 +109,7 @@ def _old(directory: Path, version: int, revision: int, settings: Arrays, *, spec
 def test_the_oldest_files_are_read(tmp_path: Path) -> None:
     """Without types, aliases, flags and settings: heads come from the specification's name."""
     model = model_of("pre")
-    with pytest.raises(CheckpointError, match="36 wide, no multiple of 8 heads"):
+    with pytest.raises(CheckpointError, match="36 wide, not a multiple of 8 heads"):
         imported(_old(tmp_path / "base", 2, 2, {}, spec="TransformerBase"))
     heads = {"num_heads": np.array(3, np.int8)}
     found = imported(_old(tmp_path / "folder", 2, 3, heads))
@@ -272,7 +272,7 @@ def test_tokenizers_may_be_given(tmp_path: Path) -> None:
     options = dataclasses.replace(ENGLISH_GERMAN, tokenizer=Path(given[0]), target_tokenizer=Path(given[1]))
     assert imported(folder, options).tokenizer.target_file == "target.spm"
     options = dataclasses.replace(ENGLISH_GERMAN, tokenizer=Path(given[1]), target_tokenizer=tmp_path / "none")
-    with pytest.raises(CheckpointError, match=r"another model's: \d+ of its \d+ pieces") as caught:
+    with pytest.raises(CheckpointError, match=r"belongs to another model: \d+ of its \d+ pieces") as caught:
         imported(folder, options)
     assert "none: it is missing" in str(caught.value)
 
@@ -312,8 +312,8 @@ SELF = "encoder/layer_0/self_attention"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_spec("WhisperSpec"), "'WhisperSpec', a model of speech; supported are TransformerSpec"),
-        (_spec("TransformerDecoderSpec"), "a decoder alone, a language model"),
+        (_spec("WhisperSpec"), "'WhisperSpec', a model of speech; supported: TransformerSpec"),
+        (_spec("TransformerDecoderSpec"), "a decoder-only language model"),
         (_spec("TransformerSpec", 1), "it is of revision 1"),
         (_array(f"{SELF}/relative_position_keys", 5, 12), r"relative positions \(Shaw et al. 2018\) \(encoder"),
         (_array(f"{SELF}/rotary_dim"), "rotary positions"),
@@ -326,11 +326,11 @@ SELF = "encoder/layer_0/self_attention"
         (_scalar("decoder/alibi", 1), "positions of ALiBi"),
         (_scalar("decoder/sliding_window", 64, np.int32), "attention within a window"),
         (_array("encoder/strange", 2), "encoder/strange: variables that the architecture does not have"),
-        (_scalar("encoder/activation", 5), "encoder/activation is tanh; supported are relu, gelu_tanh, silu, gelu"),
+        (_scalar("encoder/activation", 5), "encoder/activation is tanh; supported: relu, gelu_tanh, silu, gelu"),
         (_scalar("encoder/activation", 3), "activation is gelu in the encoder and relu in the decoder"),
         (_scalar("encoder/num_heads", 0), "encoder/num_heads is 0"),
         (_scalar("encoder/num_heads", 4), "num_heads is 4 in the encoder and 3"),
-        (_scalar("encoder/scale_embeddings", 2.0, np.float32), "supported are 1 and the root of the width, 6"),
+        (_scalar("encoder/scale_embeddings", 2.0, np.float32), "supported: 1 and the root of the width, 6"),
         (_scalar(f"{SELF}/queries_scale", 0.3, np.float32), "queries_scale is"),
         (_array("encoder/num_heads", 2), r"encoder/num_heads has shape \(2,\), expected one number"),
         (_array("encoder/position_encodings/encodings", 9, 36), "decoder/position_encodings/encodings is missing"),
@@ -342,9 +342,9 @@ SELF = "encoder/layer_0/self_attention"
         (_vocabulary("<unk>", "</s>", "<s>", "a"), "it has 241 source tokens, the vocabulary 4"),
         (_vocabulary("<unk>", "</s>", "a", "a"), "shared_vocabulary.json: it has 'a' twice"),
         (_vocabulary("a", "b"), "source_vocabulary lacks '</s>'"),
-        (_json(decoder_start_token="<start>"), "decoder_start_token is '<start>', which is no token"),
+        (_json(decoder_start_token="<start>"), "decoder_start_token is '<start>', which is not in"),
         (_json(decoder_start_token=None), "what a translation begins with is unknown"),
-        (lambda folder: _with_tokens(folder, "en_XX", "de_DE", decoder_start_token=None), "as mBART-25 has it"),
+        (lambda folder: _with_tokens(folder, "en_XX", "de_DE", decoder_start_token=None), "as in mBART-25; convert"),
         (_json(decoder_start_token=7), "decoder_start_token is '7', expected a token or null"),
         (_json(layer_norm_epsilon="small"), "layer_norm_epsilon is 'small'"),
         (_json(quantization_type=1), "quantization_type is '1', which is not supported"),

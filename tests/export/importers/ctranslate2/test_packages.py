@@ -105,7 +105,7 @@ def test_a_translation_may_begin_with_a_token(tmp_path: Path) -> None:
     with checkpoint.open_reference() as reference:
         expected = reference.generate(rows, 1, 24)
     assert greedy(checkpoint, rows, 24) == expected
-    with pytest.raises(CheckpointError, match="target_prefix is '__zz__', which is no token"):
+    with pytest.raises(CheckpointError, match="target_prefix is '__zz__', which is not in"):
         import_checkpoint(unpacked(tmp_path / "other", target_prefix="__zz__"))
 
 
@@ -149,7 +149,7 @@ def test_all_packages_become_a_repository(tmp_path: Path, monkeypatch: pytest.Mo
     assert result.exit_code == 2
     assert written == [("en-de", "en_de/1"), ("en-de", "translate-en_de/1")]
     assert "bad.argosmodel can't be converted: nothing in it names the source language" in result.stderr
-    assert "2 of 3 checkpoints are converted" in result.stderr
+    assert "converted 2 of 3 checkpoints" in result.stderr
 
 
 @pytest.mark.full
@@ -195,7 +195,7 @@ def _damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: path.write_bytes(b"PK"), "it is no zip"),
+        (lambda path: path.write_bytes(b"PK"), "it is not a zip file"),
         (_zip(), "it has 0 folders with a metadata.json"),
         (_zip(("a/metadata.json", b"{}"), ("b/metadata.json", b"{}")), "it has 2 folders with a metadata.json"),
         (_zip(("a/b/metadata.json", b"{}")), "it has 0 folders with a metadata.json"),
@@ -205,7 +205,7 @@ def _damaged(path: Path) -> None:
         (_zip(("a/metadata.json", _NAMED), ("a/model/../../model.bin", _MODEL)), "model.bin: it is missing"),
         (_zip(("a/metadata.json", _NAMED), ("a/model/model.bin", bytes(10**6))), "it begins with version 0"),
         (_encrypted, "is encrypted"),
-        (_damaged, "or damaged: Bad CRC-32"),
+        (_damaged, "or it is damaged: Bad CRC-32"),
     ],
 )
 def test_files_that_nobody_should_open(write: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
@@ -221,5 +221,5 @@ def test_a_file_that_grows_without_bound_is_refused(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("export.importers.stored_file.MAX_WEIGHTS_BYTES", 10**6)
     package = tmp_path / "any.argosmodel"
     _zip(("a/metadata.json", _NAMED), ("a/model/model.bin", struct.pack("<I", 6) + bytes(2 * 10**6)))(package)
-    with pytest.raises(CheckpointError, match="bytes; allowed are 1000000"):
+    with pytest.raises(CheckpointError, match="bytes; allowed: 1000000"):
         import_checkpoint(package)

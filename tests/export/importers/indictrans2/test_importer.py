@@ -123,10 +123,10 @@ def add_piece(file: str, piece: str) -> Callable[[Path], object]:
     [
         (remove("model.TGT"), "model.TGT"),
         (remove("dict.SRC.json"), "dict.SRC.json: it is missing"),
-        (remove("config.json"), "it holds no config.json"),
-        (configure(model_type="RotaryIndicTrans"), "model_type is 'RotaryIndicTrans'; supported are .*IndicTrans"),
+        (remove("config.json"), "it has no config.json"),
+        (configure(model_type="RotaryIndicTrans"), "model_type is 'RotaryIndicTrans'; supported: .*IndicTrans"),
         (configure(decoder_normalize_before=False), "encoder_normalize_before is True and decoder_normalize_before"),
-        (configure(decoder_embed_dim=40), "encoder_embed_dim is 36 and decoder_embed_dim 40; supported is the same"),
+        (configure(decoder_embed_dim=40), "encoder_embed_dim is 36 and decoder_embed_dim 40; they must be the same"),
         (configure(layernorm_embedding=False), "layernorm|embedding.norm"),
         (configure(max_target_positions=None), "max_position_embeddings is None"),
         (configure(tokenizer_class=None), ""),

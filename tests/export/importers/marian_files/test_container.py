@@ -62,7 +62,7 @@ def one(kind: int, shape: tuple[int, ...], data: bytes) -> list[Item]:
     ("data", "message"),
     [
         (b"", "cut short"),
-        (b"x" * 40, "no container of Marian's"),
+        (b"x" * 40, "it is not a Marian container"),
         (container([], version=2), "begins with version 2"),
         (container([]), "lacks special:model.yml"),
         (struct.pack("<QQ", 1, 2**40), "claims to hold"),
@@ -78,12 +78,12 @@ def one(kind: int, shape: tuple[int, ...], data: bytes) -> list[Item]:
         (container(one(INTGEMM8, (2, 2), bytes(16))), "levels per unit"),
         (container(one(INTGEMM8, (2, 2), bytes(4) + struct.pack("<f", np.nan))), "levels per unit"),
         (container([*folders.float_items({"W": np.ones((2, 2))}) * 2, folders.config_item()]), "more than once"),
-        (container([(CONFIG, 0x0101, (5,), b"a: [\0")]), "no YAML"),
+        (container([(CONFIG, 0x0101, (5,), b"a: [\0")]), "it is not supported YAML"),
         (container([(CONFIG, 0x0101, (3,), b"- a\0")]), "no settings"),
-        (container([(CONFIG, 0x0101, (3,), b"\xff\xfe\0")]), "no YAML"),
+        (container([(CONFIG, 0x0101, (3,), b"\xff\xfe\0")]), "it is not supported YAML"),
         (container([("a\nb", folders.FLOAT32, (1,), bytes(4))]), "names an item"),
-        (b"PK\3\4" + bytes(50), "no zip"),
-        ((DATA / "model.npz").read_bytes()[:5000], "no zip"),
+        (b"PK\3\4" + bytes(50), "not a zip file"),
+        ((DATA / "model.npz").read_bytes()[:5000], "not a zip file"),
     ],
 )
 def test_what_can_t_be_read_is_named(data: bytes, message: str) -> None:

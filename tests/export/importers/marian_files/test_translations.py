@@ -285,6 +285,6 @@ def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
     command = ["convert", str(tmp_path / "all"), "--all", "--precision", "int8", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == EXIT_BAD_CHECKPOINT
-    assert "2 of 3 checkpoints are converted" in done.output
+    assert "converted 2 of 3 checkpoints" in done.output
     assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/1")) == ["ende", "fren"]
     assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fren"

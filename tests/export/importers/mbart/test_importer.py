@@ -62,7 +62,7 @@ def test_mbart_50_without_its_start_is_refused(folder: Path) -> None:
     assert "translations start from the token 0 (decoder_start_token_id or else bos_token_id)" in problem
     assert "set decoder_start_token_id to 2 in generation_config.json" in problem
     change(folder, decoder_start_token_id=2, forced_bos_token_id=5)
-    assert "forced_bos_token_id is 5; supported is the languages' tokens" in problems_of(folder)
+    assert "forced_bos_token_id is 5; supported: the languages' tokens" in problems_of(folder)
     assert "--target-language is 'xx', none of the model's 52" in problems_of(folder, ImportOptions("", "xx"))
 
 
@@ -90,7 +90,7 @@ def test_mbart_names_the_source_after_its_end_and_starts_from_the_target(folder:
 def test_tokenizers_of_other_classes_are_refused_by_name(folder: Path) -> None:
     change(folder, "tokenizer_config.json", tokenizer_class="BarthezTokenizer")
     problem = problems_of(folder)
-    assert "tokenizer_class is 'BarthezTokenizer'; supported is MBartTokenizer or MBart50Tokenizer or" in problem
+    assert "tokenizer_class is 'BarthezTokenizer'; supported: MBartTokenizer or MBart50Tokenizer or" in problem
     change(folder, "tokenizer_config.json", tokenizer_class="MBartTokenizerFast")
     (folder / "sentencepiece.bpe.model").unlink()
     assert "tokenizer.json: it is not a tokenizer like mBART's: it is missing" in problems_of(folder)
@@ -102,7 +102,7 @@ def test_plbart_translates_between_programming_languages(folder: Path) -> None:
     assert checkpoint.tokenizer.source_ids((5,), pairs_of(checkpoint)["python", "en"]) == (5, 2, FIRST + 1)
     assert checkpoint.model.config.scale_embeddings
     change(folder, "tokenizer_config.json", language_codes="none", additional_special_tokens=["<x>"])
-    assert "language_codes is 'none'; known are base, multi" in problems_of(folder)
+    assert "language_codes is 'none'; known: base, multi" in problems_of(folder)
     change(folder, "tokenizer_config.json", language_codes="base")
     assert "the special token '<x>' is not supported" in problems_of(folder)
 
@@ -188,4 +188,4 @@ def test_what_has_the_shape_of_small100_is_asked_for(tmp_path: Path) -> None:
 def test_experts_are_refused_by_name(tmp_path: Path) -> None:
     folder = checkpoints.m2m100(tmp_path / "model", **FEW_LAYERS)
     change(folder, "config.json", num_experts=128)
-    assert "num_experts is '128'; M2M100 models have no such thing" in problems_of(folder)
+    assert "num_experts is '128'; M2M100 models have no such setting" in problems_of(folder)

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "tanh": (
         partial(Handwritten, Options(Packed, partial(Plain, torch.tanh))),
-        r"the activation of encoder layer 0's feed-forward layer is tanh; ours are relu, ",
+        r"the activation of encoder layer 0's feed-forward layer is tanh; supported: relu, ",
     ),
     "causal encoder": (
         partial(Handwritten, Options(Packed, hides_in_encoder=True)),

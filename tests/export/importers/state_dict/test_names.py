@@ -101,7 +101,7 @@ def test_heads_are_joined_and_outputs_scaled(tmp_path: Path) -> None:
         ("[names]\nx = 1", "x is 1, expected our name"),
         ("[names]\n'x{part}' = 'y'", r"{part} in x{part} is neither {layer}, {head} nor in \[words\]"),
         ("[names]\nx = 'encoder.layers.{layer}.y'", "x lacks what encoder.layers.{layer}.y has in braces"),
-        ("[names]\nx = ['y', 'shuffled']", "'shuffled' is no folding; there are fused, packed"),
+        ("[names]\nx = ['y', 'shuffled']", "'shuffled' is not a folding; allowed: fused, packed"),
         ("[config]\nrotary = 1\n[names]\nx = 'y'", r"\[config\] has 'rotary'"),
         ("[words]\npart = 3\n[names]\nx = 'y'", r"\[words\] has no tables"),
     ],

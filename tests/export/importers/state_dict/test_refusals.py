@@ -58,7 +58,7 @@ def test_everything_wrong_at_once(refused: Refused, tokenizers: tuple[Path, Path
         "rotary is unknown",
         "source_eos_id is missing",
         "attention is 'sparse', expected one of fused, packed",
-        "activation is 'swish', allowed are relu, gelu, gelu_tanh, silu, identity",
+        "activation is 'swish', allowed: relu, gelu, gelu_tanh, silu, identity",
         "max_output_tokens is 900, the model has 48 positions",
         "encoder.encoder_list.1.self_attention.w_o.bias is missing",
         "rotary.inv_freq is unexpected",
@@ -73,10 +73,10 @@ def test_everything_wrong_at_once(refused: Refused, tokenizers: tuple[Path, Path
     ("changes", "expected"),
     [
         ({"positions": {"kind": "learned"}}, "expected an object of layout"),
-        ({"positions": {"base": -1}}, "positions.base is -1, allowed is a number from 0"),
+        ({"positions": {"base": -1}}, "positions.base is -1, allowed: a number from 0"),
         ({"positions": {"base": 10000}}, "differs from positions in --config (layout interleaved, base 10000,"),
         ({"positions": {"base": 10000}}, "it fits layout interleaved, base 1000, cosine_exponent paired"),
-        ({"score_scale": 8}, "score_scale is 8, allowed are head, model"),
+        ({"score_scale": 8}, "score_scale is 8, allowed: head, model"),
         ({"activation": ...}, "activation is missing"),
         ({"num_heads": ...}, "num_heads is missing"),
         ({"attention_bias": False}, "w_query.bias is unexpected"),
@@ -92,9 +92,9 @@ def test_everything_wrong_at_once(refused: Refused, tokenizers: tuple[Path, Path
         ({"suppressed_ids": [100]}, "suppressed_ids 100 is outside the vocabulary of 100"),
         ({"pad_id": 120}, "pad_id 120 is outside the vocabulary of 100"),
         ({"decoder_start_id": 100}, "decoder_start_id 100 is outside the vocabulary of 100"),
-        ({"decoder_start_id": ...}, "--config: decoder_start_id is missing, which the tokenizer does not say"),
+        ({"decoder_start_id": ...}, "--config: decoder_start_id is missing, and the tokenizer does not have it"),
         ({"max_source_tokens": 65}, "max_source_tokens is 65, the model has 64 positions"),
-        ({"d_model": "16"}, "d_model is '16', allowed is a number from 1"),
+        ({"d_model": "16"}, "d_model is '16', allowed: a number from 1"),
         ({"beam_size": 99}, "beam_size is 99, expected a number from 1 to 8"),
     ],
 )
@@ -133,7 +133,7 @@ CONTENTS: list[tuple[Callable[[Weights], Any], dict[str, Any], str]] = [
     (
         lambda weights: {f"transformer.h.{layer}.attn.weight": torch.zeros(3) for layer in range(9)},
         {},
-        "its names (0.attn.weight, 1.attn.weight, ...) are of no known layout; nearest is",
+        "its names (0.attn.weight, 1.attn.weight, ...) match no known layout; nearest is",
     ),
     *(
         (part(module, wrapper), {}, expected)
@@ -188,4 +188,4 @@ def test_companions(
 
 def test_options_of_other_importers_are_refused(checkpoint: Path, tmp_path: Path) -> None:
     line = folders.refused(checkpoint, "--config", tmp_path / "x.json", output=tmp_path / "out")
-    assert "--config is not for our own checkpoints" in line
+    assert "--config is not for Dragoman's own checkpoints" in line

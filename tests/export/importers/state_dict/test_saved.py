@@ -185,13 +185,13 @@ def test_a_checkpoint_is_read_as_it_was_written(
 OTHER_TASK = "translation_multi_simple_epoch"
 RECURRENT, DEEPNET = {"type": "recurrent"}, OF_JOEY["decoder"] | {"alpha": 1.5}
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
-    "task": ("fairseq", {"task": OTHER_TASK}, f"its task is '{OTHER_TASK}'; read are translation"),
+    "task": ("fairseq", {"task": OTHER_TASK}, f"its task is '{OTHER_TASK}'; supported: translation"),
     "heads": ("fairseq", {"decoder_attention_heads": 1}, "its encoder_attention_heads is 2, and decoder_attention"),
-    "activation": ("fairseq", {"activation_fn": "tanh"}, "its activation_fn is 'tanh'; read are relu, gelu, gelu_acc"),
+    "activation": ("fairseq", {"activation_fn": "tanh"}, "its activation_fn is 'tanh'; supported: relu, gelu, gelu_"),
     "dictionary": ("fairseq", {"source_lang": "../fr"}, "its vocabulary dict.../fr.txt is missing"),
-    "recurrent": ("joey", {"encoder": RECURRENT}, "its model_encoder_type is 'recurrent'; read are transformer"),
-    "DeepNet": ("joey", {"decoder": DEEPNET}, "its model_decoder_alpha is '1.5'; read are 1"),
-    "rotary": ("opennmt", {"max_relative_positions": -1}, "its max_relative_positions is '-1'; read are 0"),
+    "recurrent": ("joey", {"encoder": RECURRENT}, "its model_encoder_type is 'recurrent'; supported: transformer"),
+    "DeepNet": ("joey", {"decoder": DEEPNET}, "its model_decoder_alpha is '1.5'; supported: 1"),
+    "rotary": ("opennmt", {"max_relative_positions": -1}, "its max_relative_positions is '-1'; supported: 0"),
 }
 
 
@@ -209,7 +209,7 @@ def test_a_checkpoint_needs_its_pieces_model(tokenizers: tuple[Path, Path], tmp_
     notebook = TOOLKITS["opennmt"].write(tmp_path / "saved", tokenizers)
     for given, problem in {
         None: "--tokenizer is missing: the SentencePiece model whose pieces are in the checkpoint's vocabulary",
-        tokenizers[1]: "--tokenizer: it is another model's: ",
+        tokenizers[1]: "--tokenizer: it belongs to another model: ",
     }.items():
         with pytest.raises(CheckpointError, match=problem):
             read(replace(notebook, options=replace(notebook.options, tokenizer=given)))

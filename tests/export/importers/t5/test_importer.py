@@ -143,7 +143,7 @@ def test_one_token_of_a_language_makes_no_pairs(tmp_path: Path) -> None:
     write_madlad(tmp_path / "other", languages=("de",))
     shutil.copy(tmp_path / "other" / "spiece.model", folder / "spiece.model")
     edit(folder / "config.json", task_specific_params=None)
-    with pytest.raises(CheckpointError, match="does not say what it translates"):
+    with pytest.raises(CheckpointError, match="does not name its languages"):
         import_checkpoint(folder)
     assert prefixes(import_checkpoint(folder, options=ENGLISH_HINDI)) == {("en", "hi"): ()}
 
@@ -158,7 +158,7 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], ImportOptions, str]] = {
     "no tasks": (
         lambda folder: edit(folder / "config.json", task_specific_params=None),
         NOTHING_SAID,
-        "does not say what it translates; give --source-language, --target-language",
+        "does not name its languages; give --source-language, --target-language",
     ),
     "one language": (
         lambda folder: None,
@@ -173,17 +173,17 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], ImportOptions, str]] = {
     "a long prefix": (
         lambda folder: None,
         ImportOptions("en", "hi", source_prefix="translate " * 100),
-        "the text before each source has [0-9]+ tokens, allowed are 128",
+        "the text before each source has [0-9]+ tokens, allowed: 128",
     ),
     "bytes": (
         lambda folder: edit(folder / "tokenizer_config.json", tokenizer_class="ByT5Tokenizer"),
         NOTHING_SAID,
-        "tokenizer_class is 'ByT5Tokenizer'; supported is T5Tokenizer",
+        "tokenizer_class is 'ByT5Tokenizer'; supported: T5Tokenizer",
     ),
     "another activation": (
         lambda folder: edit(folder / "config.json", dense_act_fn=..., feed_forward_proj="gated-tanh"),
         NOTHING_SAID,
-        "feed_forward_proj is 'gated-tanh', with the activation 'tanh'; supported are relu, gelu, ",
+        "feed_forward_proj is 'gated-tanh', with the activation 'tanh'; supported: relu, gelu, ",
     ),
     "an activation that is no text": (
         lambda folder: edit(folder / "config.json", dense_act_fn=..., feed_forward_proj=[1]),
@@ -193,7 +193,7 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], ImportOptions, str]] = {
     "experts": (
         lambda folder: edit(folder / "config.json", num_experts=8, d_kv=0, num_decoder_layers="2"),
         NOTHING_SAID,
-        "num_experts is '8'; T5 models have no such thing; d_kv is 0; .*num_decoder_layers is '2'",
+        "num_experts is '8'; T5 models have no such setting; d_kv is 0; .*num_decoder_layers is '2'",
     ),
     "few buckets": (
         lambda folder: edit(folder / "config.json", relative_attention_num_buckets=3),

@@ -43,7 +43,7 @@ def test_another_bundle_at_its_place_is_kept(tiny_versions: Path, tmp_path: Path
         shutil.copytree(tiny_versions / number, tmp_path / number / "tiny" / "1")
     transfer(tmp_path / "1", tmp_path / "models")
     before = sorted(tmp_path.joinpath("models").rglob("*"))
-    with pytest.raises(BundleError, match=r"models/tiny/1 is another bundle than the one to fetch"):
+    with pytest.raises(BundleError, match=r"models/tiny/1 holds a different bundle"):
         transfer(tmp_path / "2", tmp_path / "models")
     assert sorted(tmp_path.joinpath("models").rglob("*")) == before
     check_intact(tmp_path / "models/tiny/1", Manifest.load(tmp_path / "1/tiny/1"))
@@ -54,7 +54,7 @@ def test_as_a_program(tiny_models: Path, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "service.bundle.transfer", str(source), str(tmp_path / "models")]
         return subprocess.run(command, capture_output=True, text=True, timeout=patient(60), cwd=REPOSITORY)
 
-    assert run(tiny_models).stdout == f"{tmp_path}/models has tiny/1, all checksums are right\n"
+    assert run(tiny_models).stdout == f"{tmp_path}/models has tiny/1; all checksums match\n"
     empty = run(tmp_path / "nowhere")
     assert empty.returncode == 1
     assert empty.stderr.startswith(f"dragoman: {tmp_path}/nowhere holds no bundle")

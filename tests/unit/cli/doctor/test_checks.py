@@ -164,8 +164,8 @@ def test_names_that_a_key_may_use_and_that_nothing_has(tmp_path: Path) -> None:
     path.write_text(key_lines(ALICE, "shop", None, NO_QUOTAS, granted))
     found = list(files.granted_names(config(api_keys=path, glossaries=glossaries), {"en-de"}))
     assert [each.status for each in found] == [WARN, WARN]
-    assert "key shop may use glossary 'brnd', which is not here; there are brand" in found[0].value
-    assert "key shop may use model 'en-dee', which is not here; there are en-de" in found[1].value
+    assert "key shop may use glossary 'brnd', which this server does not have; it has brand" in found[0].value
+    assert "key shop may use model 'en-dee', which this server does not have; it has en-de" in found[1].value
     assert list(files.granted_names(config(), {"en-de"})) == []
     path.write_text("broken")
     assert list(files.granted_names(config(api_keys=path), {"en-de"})) == []  # which the other check tells

@@ -111,7 +111,7 @@ def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> N
 def test_a_bundle_without_the_graph_has_no_aligner_and_one_of_another_layer_is_refused(bundle: Path) -> None:
     assert Aligner.load(bundle, manifest(), encoder_of(bundle), ONE_THREAD) is None
     other = dataclasses.replace(ALIGNING, graphs=Graphs(alignment="alignment.onnx", alignment_layer=1))
-    with pytest.raises(BundleError, match="other inputs"):
+    with pytest.raises(BundleError, match="different inputs"):
         Aligner.load(bundle, other, encoder_of(bundle), ONE_THREAD)
 
 

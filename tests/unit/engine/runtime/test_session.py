@@ -141,7 +141,7 @@ def test_a_provider_that_does_not_start_is_the_devices_fault_not_the_bundles(
 
 
 def test_too_much_memory_is_refused_in_one_line() -> None:
-    with pytest.raises(DeviceUnavailable, match=r"'cpu' has no 1099511627776 MiB left .* fewer --max-slots") as caught:
+    with pytest.raises(DeviceUnavailable, match=r"have 1099511627776 MiB left .* lower --max-slots") as caught:
         DeviceMemory("cpu", 2**60)
     assert "\n" not in str(caught.value)
 

@@ -112,7 +112,7 @@ def test_far_too_many_are_refused_as_fast_as_one_too_many(name: str) -> None:
     refusal(make(most + 1))  # runs one-time work first
     _, least_seconds = refusal(make(most + 1))
     error, seconds = refusal(make(number))
-    assert str(error).startswith(f"{field} has {number} entries; allowed are {most}.")
+    assert str(error).startswith(f"{field} has {number} entries; allowed: {most}.")
     assert error.field == field
     # JSON is read first: parsed as a message, each of its entries takes 10 times as long.
     assert seconds < least_seconds + (0.15 if "JSON" in name else 0.01)

@@ -38,9 +38,9 @@ def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        ({"ends_days": -0.5}, r"server\.crt has expired at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; renew it\.$"),
-        ({"starts_days": 1}, r"server\.crt is valid only from .* UTC on; check this machine's clock\.$"),
-        ({"kind": "Ed25519"}, r"server\.crt has a key that gRPC can't use; supported are RSA and the curves P-2"),
+        ({"ends_days": -0.5}, r"server\.crt expired at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; renew it\.$"),
+        ({"starts_days": 1}, r"server\.crt is not valid before .* UTC; check this machine's clock\.$"),
+        ({"kind": "Ed25519"}, r"server\.crt has a key that gRPC can't use; supported: RSA and the curves P-2"),
         ({"kind": "P-521"}, r"server\.crt has a key that gRPC can't use"),
         ({"kind": "short RSA"}, r"server\.crt has too short a key; RSA takes 2048 bits or more\.$"),
         ({"password": b"secret"}, r"can't be used; both must be PEM, the key without a password\.$"),

@@ -44,13 +44,13 @@ def test_a_good_body_is_read() -> None:
     ("body", "message"),
     [
         (b"{}", "name is missing."),
-        (b'{"name": 1}', "name is 1; allowed is a string."),
-        (b'{"name": "a", "kind": "tiny"}', "kind is 'tiny'; allowed is 'big' or 'small'."),
-        (b'{"name": "a", "inners": [{}, {"size": "3"}]}', "inners[1].size is '3'; allowed is a whole number."),
-        (b'{"name": "a", "inners": {}}', "inners is an object; allowed is a list."),
-        (b'{"name": "a", "inners": [7]}', "inners[0] is 7; allowed is an object."),
+        (b'{"name": 1}', "name is 1; allowed: a string."),
+        (b'{"name": "a", "kind": "tiny"}', "kind is 'tiny'; allowed: 'big' or 'small'."),
+        (b'{"name": "a", "inners": [{}, {"size": "3"}]}', "inners[1].size is '3'; allowed: a whole number."),
+        (b'{"name": "a", "inners": {}}', "inners is an object; allowed: a list."),
+        (b'{"name": "a", "inners": [7]}', "inners[0] is 7; allowed: an object."),
         (b'{"name": "a", "other": 1}', "other is unknown; leave it out."),
-        (b'"text"', "the body is 'text'; allowed is an object."),
+        (b'"text"', "the body is 'text'; allowed: an object."),
         (b"nonsense", "the body is not JSON: expected ident at line 1 column 2."),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_form_keeps_the_order_and_repetitions_and_its_numbers_are_texts() -> N
     for read, message in (
         (lambda: form_of("text=%ff"), "not UTF-8"),
         (lambda: form_of("&".join(["a=1"] * 5000)), "too many fields"),
-        (lambda: checked({"size": "x"}, Inner), "size is 'x'; allowed is a whole number"),
+        (lambda: checked({"size": "x"}, Inner), "size is 'x'; allowed: a whole number"),
     ):
         with pytest.raises(InvalidRequest, match=message):
             read()
@@ -121,7 +121,7 @@ def test_no_form_takes_long(piece: bytes) -> None:
 def test_too_many_fields_are_refused() -> None:
     assert len(fields_of(b"&".join([b"a=1"] * MAX_FIELDS))) == MAX_FIELDS
     for form in (b"&".join([b"a=1"] * (MAX_FIELDS + 1)), b"&" * 2**20):
-        with pytest.raises(InvalidRequest, match=f"the form has too many fields; allowed is up to {MAX_FIELDS}"):
+        with pytest.raises(InvalidRequest, match=f"the form has too many fields; allowed: up to {MAX_FIELDS}"):
             fields_of(form)
 
 
@@ -145,8 +145,8 @@ def test_a_file_and_the_other_fields() -> None:
     ("request_", "message"),
     [
         (form(), "file is missing; send the document as this field of the form."),
-        (form(file(b"a"), file(b"b")), "file is there 2 times; allowed is one per call."),
-        (form(kind="application/json"), "Content-Type is 'application/json'; allowed is multipart/form-data."),
+        (form(file(b"a"), file(b"b")), "file is given 2 times; allowed: one per call."),
+        (form(kind="application/json"), "Content-Type is 'application/json'; allowed: multipart/form-data."),
     ],
 )
 def test_what_is_no_upload(request_: HttpRequest, message: str) -> None:

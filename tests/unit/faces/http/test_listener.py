@@ -66,7 +66,7 @@ def test_what_is_asked_arrives(address: Address) -> None:
 
 
 def test_too_much_is_refused(address: Address) -> None:
-    assert ask(address, "POST", "/", b"12345678901") == (413, "the body has 11 bytes; allowed is 10. Send less.\n")
+    assert ask(address, "POST", "/", b"12345678901") == (413, "the body has 11 bytes; allowed: 10. Send less.\n")
     assert ask(address, "POST", "/", b"x" * 1_000_000)[0] == 413
     assert raw(address, "POST / HTTP/1.1\r\nHost: a\r\n\r\n").startswith(b"HTTP/1.1 411 ")
     chunks = "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"

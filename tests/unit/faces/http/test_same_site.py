@@ -56,7 +56,7 @@ def test_a_name_of_somebody_else_is_refused_whoever_allows_it(host: str) -> None
 def test_a_change_that_another_site_s_page_asks_for_is_refused(origin: str) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         for site in ({}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}):
-            with pytest.raises(Forbidden, match=r"^Origin is .*; allowed are this server's own page, https://app"):
+            with pytest.raises(Forbidden, match=r"^Origin is .*; allowed: this server's own page, https://app"):
                 RULES.check(method, {**HERE, "origin": origin, **site})
     RULES.check("GET", {**HERE, "origin": origin, "sec-fetch-site": "cross-site"})  # such as a link to the page
     assert "Origin is" in refusal("POST", {**HERE, **IN_JSON, "origin": origin}, "127.0.0.1")

@@ -156,14 +156,14 @@ def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
     ("values", "says"),
     [
         ({"timeout": -1}, r"'timeout' is -1"),
-        ({"priority": 4}, r"'priority' is 4; allowed are 1 \(high\)"),
+        ({"priority": 4}, r"'priority' is 4; allowed: 1 \(high\)"),
         ({"seed": -1}, "'seed' is -1"),
-        ({"top_k": 65}, "'top_k' is 65; allowed is 1 to 64"),
+        ({"top_k": 65}, "'top_k' is 65; allowed: 1 to 64"),
         ({"top_k": 1.5}, "'top_k' is 1.5; expected a whole number"),
         ({"top_k": True}, "'top_k' is true; expected a whole number"),
         ({"preserve_formatting": 1}, "expected true or false"),
-        ({"mime_type": 1}, "allowed are text/plain, text/html"),
-        ({"num_hypotheses": 2}, "'num_hypotheses' is unknown; known are beam_size, .*glossary,"),
+        ({"mime_type": 1}, "allowed: text/plain, text/html"),
+        ({"num_hypotheses": 2}, "'num_hypotheses' is unknown; known: beam_size, .*glossary,"),
     ],
 )
 def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str) -> None:
@@ -178,7 +178,7 @@ def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
     assert (str(long), long.field) == ("text[5] has 99 tokens.", "text[5]")
     error = InvalidRequest("{path} is {value}", Path("options", "top_k"), value=0, allowed="1")
     error.spelling = spelled
-    assert (str(error), error.field) == ("parameters[top_k] is 0; allowed is 1.", "parameters[top_k]")
+    assert (str(error), error.field) == ("parameters[top_k] is 0; allowed: 1.", "parameters[top_k]")
 
 
 def test_a_config_tells_pairs_without_writing_out_forty_thousand() -> None:

@@ -94,7 +94,7 @@ def test_a_query_counts_before_a_form() -> None:
 
 def test_a_body_of_another_type_is_refused() -> None:
     request = HttpRequest("POST", "/detect", {"content-type": "text/plain"}, b"a")
-    with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'; allowed are application/json, "):
+    with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'; allowed: application/json, "):
         messages.body_of(request, messages.DetectBody)
 
 
@@ -105,12 +105,12 @@ def test_a_body_of_another_type_is_refused() -> None:
         ({"q": []}, "Invalid request: missing q parameter"),
         ({"source": ""}, "Invalid request: missing source parameter"),
         ({"target": None}, "Invalid request: missing target parameter"),
-        ({"q": 5}, "q is 5; allowed is a text or a list of texts."),
-        ({"source": ["en"]}, "source is a list; allowed is a string."),
-        ({"format": "xml"}, "format is 'xml'; allowed are text, html."),
-        ({"alternatives": 8}, "alternatives is 8; allowed is 0 to 7."),
-        ({"alternatives": "many"}, "alternatives is 'many'; allowed is a whole number."),
-        ({"alternatives": 1.5}, "alternatives is 1.5; allowed is a whole number."),
+        ({"q": 5}, "q is 5; allowed: a text or a list of texts."),
+        ({"source": ["en"]}, "source is a list; allowed: a string."),
+        ({"format": "xml"}, "format is 'xml'; allowed: text, html."),
+        ({"alternatives": 8}, "alternatives is 8; allowed: 0 to 7."),
+        ({"alternatives": "many"}, "alternatives is 'many'; allowed: a whole number."),
+        ({"alternatives": 1.5}, "alternatives is 1.5; allowed: a whole number."),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
