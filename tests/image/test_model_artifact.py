@@ -70,7 +70,7 @@ def test_copied_by_an_init_container(models: Path, engine: ContainerEngine, imag
     limits = (*HARDENED, "--memory", "128m", "--memory-swap", "128m")  # the last ones count
     run = ("run", "--rm", "--network", "none", *limits, "--volume", f"{target}:/models", "--entrypoint", "python")
     command = ("-m", "service.bundle.transfer", "/source", "/models")
-    assert "all checksums are right" in engine.podman(*run, init_image, *command)
+    assert "all checksums match" in engine.podman(*run, init_image, *command)
     assert_shipped(target, with_notice=False)
     assert {path.stat().st_uid for path in target.rglob("*")} == {10001}
 
