@@ -140,7 +140,9 @@ def some() -> list[Damage]:
 def test_serve_says_so_and_exits(tiny_models: Path, tmp_path: Path) -> None:
     models = shutil.copytree(tiny_models, tmp_path / "models")
     some()[0].inflict(models / "tiny" / "1")
-    ended = dragoman("serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=60)
+    ended = dragoman(
+        "serve", "--models", str(models), "--port", "0", "--metrics-port", "0", "--admin-port", "0", timeout_seconds=60
+    )
     assert ended.returncode == ExitCode.CONFIG, ended
     (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
     assert str(models) in line

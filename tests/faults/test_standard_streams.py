@@ -115,7 +115,7 @@ def test_standard_error_that_can_t_be_written(tiny_models: Path) -> None:
         "key new somebody": ExitCode.IO_ERROR,  # its key is printed there, and nowhere else
         "translate": ExitCode.USAGE,
         "translate --server 127.0.0.1:1 --to de Hello": ExitCode.NO_SERVER,
-        f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0": ExitCode.CONFIG,
+        f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0 --admin-port 0": ExitCode.CONFIG,
     }
     for command, code in codes.items():
         ended = run(command, "2>/dev/full")

@@ -75,7 +75,7 @@ from service.server.server import Server
 
 
 async def serve():
-    server = Server(ServerConfig(models=Path(sys.argv[1]), port=0, metrics_port=0, num_threads=1))
+    server = Server(ServerConfig(models=Path(sys.argv[1]), port=0, metrics_port=0, admin_port=0, num_threads=1))
     await server.open()
     await server.load()
     await server.translator.detect(["Where is the train station?"], float("inf"))
