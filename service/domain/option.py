@@ -1,4 +1,4 @@
-"""What the definition of a decoding option says; `domain.options` has the table of them."""
+"""The definition of a decoding option; `domain.options` has the table of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -208,7 +208,6 @@ class DecodingOptions:
 
     @property
     def changes_scores(self) -> bool:
-        """Return whether any option changes scores before a token is chosen."""
         return _changing(self) != _UNCHANGED
 
     @property
@@ -245,7 +244,7 @@ class RequestedOptions:
     chosen: Mapping[str, Any] = field(hash=False)
 
     def __init__(self, **chosen: float | None) -> None:
-        """Take the options of `OPTIONS`, `None` if not set; raise `TypeError` if there is none of that name."""
+        """Take values for names in `OPTIONS`, `None` if not set; raise `TypeError` for another name."""
         if unknown := chosen.keys() - OPTIONS.keys():
             raise TypeError(f"no decoding option is called {', '.join(sorted(unknown))}; known: {', '.join(OPTIONS)}")
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})

@@ -202,9 +202,7 @@ REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """Limits of one call: characters in all its texts, segments, and characters in its answer.
-
-    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
-    """
+    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment."""
 
     max_characters: int
     max_segments: int
@@ -237,11 +235,8 @@ class Hypothesis(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a text that was translated independently: its position in text and translation, and how its decoding
-    ended.
-
-    Positions are code points, from start to before end.
-    """
+    """A part of a text translated on its own: its positions in text and translation, and how its decoding ended.
+    Positions are code points, from start to before end."""
 
     source_start: int
     source_end: int
