@@ -73,7 +73,6 @@ def read_file(path: Path, what: str) -> bytes:
 
 
 def warn_if_world_readable(path: Path, what: str) -> None:
-    """Log a warning if every user of the machine can read the file."""
     try:
         is_open = bool(path.stat().st_mode & 0o004)
     except OSError:
