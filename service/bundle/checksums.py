@@ -16,7 +16,6 @@ from service.bundle.regular_file import open_regular
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -136,11 +136,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in
-    any case.
-
-    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
-    """
+    """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in any case.
+    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name."""
 
     beam_size: int = 1
     length_penalty: float = 1.0

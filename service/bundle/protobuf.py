@@ -44,7 +44,7 @@ def parts(data: bytes) -> Mapping[int, list[bytes]]:
 
 
 def last_part(data: bytes, number: int) -> bytes | None:
-    """Return the message or text of this number that counts; `None` if there is none."""
+    """Return the last message or text of this number, which is the one that counts; `None` if there is none."""
     found = parts(data)[number]
     return found[-1] if found else None
 
@@ -61,7 +61,6 @@ def integers(data: bytes, number: int) -> list[int]:
 
 
 def text(value: bytes | None) -> str:
-    """Return a text field's value, with what is not UTF-8 escaped."""
     return (value or b"").decode("utf-8", "backslashreplace")
 
 

@@ -22,7 +22,6 @@ class NotAFile(OSError):
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to be read as bytes."""
     _check(path, path.stat().st_mode)  # before it is opened, as that is enough to make some devices do something
     flags = os.O_RDONLY | os.O_CLOEXEC
     try:
