@@ -51,7 +51,6 @@ class Usage:
             self._windows[name] = window
 
     def of(self, name: str) -> int:
-        """Return the amount used, rounded up."""
         window, left = self._now(name)
         return math.ceil(window.before * left / MINUTE + window.current)
 
@@ -98,10 +97,8 @@ class Gate:
 
     @contextmanager
     def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[Grants]:
-        """Count a call during the `with` block, which gets what it may use.
-
-        One that takes no tokens is accepted when these are used up, too.
-        """
+        """Count a call during the `with` block, which gets its grants; a used-up token quota rejects only those that
+        take tokens."""
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
@@ -123,10 +120,8 @@ class Gate:
 
     @contextmanager
     def work(self, caller: Caller) -> Iterator[Grants]:
-        """Count work that goes on after its call, such as a document, during the `with` block, which gets its grants.
-
-        As many of them are allowed as calls, but beside these: while they run, the caller may ask how far they are.
-        """
+        """Count work that outlasts its call, such as a document, during the `with` block, which gets its grants.
+        Its quota is that of calls, but counted apart: while it runs, the caller may poll its progress."""
         key = self._good(caller.key)
         try:
             _check_concurrency(key, self._num_works[key.name], "documents")

@@ -77,7 +77,6 @@ class KeyRing:
 
     @property
     def names(self) -> dict[str, set[str]]:
-        """Return the names, each with the first digits of its hashes."""
         names: dict[str, set[str]] = {}
         for key in self:
             names.setdefault(key.name, set()).add(key.digits)
@@ -107,7 +106,6 @@ def unknown_names(keys: Iterable[Key], models: Iterable[str], glossaries: Iterab
 
 
 def new_key() -> str:
-    """Create a random key."""
     return _PREFIX + secrets.token_urlsafe()
 
 

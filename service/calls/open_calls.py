@@ -52,12 +52,7 @@ class ByteBudget:
         return Hold(self, owner)
 
     def change(self, hold: "Hold", num_bytes: int) -> None:
-        """Have a hold take so many bytes more, or give them back if the number is negative.
-
-        Raises:
-            MemoryFull: there is no room.
-            MessageTooSlow: it has made room for another one.
-        """
+        """Add bytes to a hold, or take some; raise `MemoryFull` without room, `MessageTooSlow` if it was evicted."""
         owner = hold.owner
         of_owner = self._of_owners.get(owner, 0)
         if num_bytes > 0:
@@ -104,7 +99,7 @@ class ByteBudget:
 
     @contextmanager
     def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
-        """Let a hold make room for others while its message arrives: then it is released, and `evict` told why."""
+        """Let others evict this hold while its message arrives: it is released, and `evict` called with the error."""
         hold.evict = evict
         try:
             yield
@@ -136,7 +131,7 @@ class ByteBudget:
 
 
 class Hold:
-    """Bytes that one call holds; those of all calls with the same `owner` have a limit."""
+    """Bytes that one call holds; those of all calls of the same `owner` have a limit."""
 
     __slots__ = ("budget", "evict", "failure", "num_bytes", "owner")
 
@@ -154,15 +149,11 @@ class Hold:
         self.budget.change(self, -num_bytes)
 
     def release(self) -> None:
-        """Release all bytes; may be called again."""
         self.budget.change(self, -self.num_bytes)
 
 
 class OpenCalls:
-    """Counts calls from the arrival of their message, or the start of their stream, until their answer is sent.
-
-    Calls of `ignored` services, given by full name, don't count.
-    """
+    """Counts calls from their message's arrival, or stream's start, to their answer; not of `ignored` services."""
 
     def __init__(self, ignored: tuple[str, ...] = ()) -> None:
         self._ignored = tuple(f"/{name}/" for name in ignored)

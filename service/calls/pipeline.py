@@ -81,9 +81,7 @@ class CallObserver:
 
     def begin(self, call: Call, metadata: Metadata = ()) -> "CallSpan | None":
         """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
-
-        The code that answers the call records its work in it, and sets its `code` before it ends.
-        """
+        The code that answers the call records its work in it, and sets its `code` before it ends."""
         call.began_seconds = time.monotonic()
         self._metrics.call_started()
         return self._tracer.begin(call, metadata) if self._tracer else None
@@ -111,7 +109,7 @@ class CallPipeline:
         overload: Callable[[Priority], Overloaded | None],
         gate: Gate | None = None,
     ) -> None:
-        """Use `overload`, which is `Translator.overload`. Without a `gate`, callers need no key."""
+        """Take `Translator.overload`. Without a `gate`, callers need no key."""
         self._metrics = metrics
         self._observer = observer
         self._overload = overload
@@ -123,7 +121,6 @@ class CallPipeline:
         return self._gate is not None
 
     def knows(self, methods: Iterable[tuple[str, CallKind]]) -> None:
-        """Take the methods that are served, and what kind of call each is."""
         for method, kind in methods:
             self._metrics.knows_method(method, kind)
 
@@ -136,9 +133,7 @@ class CallPipeline:
         kind: CallKind = CallKind.OTHER,
     ) -> Call:
         """Begin a call, which becomes the current call of this task.
-
-        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case.
-        """
+        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case."""
         call = Call(method, request_id_in(metadata), origin_of_call(*caller), protocol=protocol, kind=kind)
         begin_call(call)
         return call
@@ -153,10 +148,8 @@ class CallPipeline:
             call.origin = origin_of_call(call.caller.name)  # regardless of its address
 
     def owner(self, call: Call) -> str:
-        """Return whose the bytes are that a call holds: its key's, or its host's where none is needed.
-
-        All who have no key where others need one are one owner, as they are no reason to reject those.
-        """
+        """Return the owner of the bytes that a call holds: its key or, where none is needed, its host.
+        All callers without a key, where others need one, are one owner, so that they can't crowd out those."""
         return call.key_name if self._gate is not None else str(call.origin[0])
 
     def check_time(self, left_seconds: float) -> None:
@@ -171,10 +164,7 @@ class CallPipeline:
             )
 
     def admit(self, priority: Callable[[], Priority]) -> None:
-        """Check the queues before the call's message is processed.
-
-        `priority` is only called if a call of normal priority would be rejected, so most messages are parsed once.
-        """
+        """Check the queues before the message is parsed; `priority` is called only where NORMAL would be rejected."""
         overload = self._overload(Priority.NORMAL)
         if overload is not None and (own := priority()) is not Priority.NORMAL:
             overload = self._overload(own)

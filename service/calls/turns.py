@@ -32,7 +32,7 @@ class Turns:
         return self._running.get(caller, 0)
 
     def take_free(self, caller: Hashable) -> bool:
-        """Proceed if that is possible at once."""
+        """Take a turn without waiting; return whether that was possible."""
         num_running = self._running.get(caller, 0)
         if not self.num_free or num_running >= self._most_of_one:
             return False
@@ -57,7 +57,7 @@ class Turns:
             await self.wait(caller)
 
     def give_back(self, caller: Hashable) -> None:
-        """End a turn of a caller; the next that waits has it."""
+        """End a turn of a caller; it goes to the next that waits."""
         self.num_free += 1
         self._running[caller] -= 1
         if not self._running[caller]:
@@ -72,7 +72,6 @@ class Turns:
                 return
 
     def _in_order(self) -> Iterable[Hashable]:
-        """Return the callers that wait, the next one first."""
         return self._waiting
 
     def _leave(self, caller: Hashable, turn: asyncio.Future[None]) -> None:
@@ -83,7 +82,7 @@ class Turns:
 
 
 def current_caller() -> str:
-    """Return who makes the current call: the name of the key, or without keys the host; see `Call.origin`."""
+    """Return the current call's caller: the name of its key or, without keys, its host (`Call.origin`)."""
     origin = current_call().origin
     return str(origin[0]) if origin else ""
 
@@ -100,7 +99,8 @@ def share_of(most: int, num_of_others: int) -> int:
 
 @asynccontextmanager
 async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
-    """End the `with` block at a deadline, on the clock of `time.monotonic()`; `what` went on in it is told."""
+    """End the `with` block at a deadline, on the clock of `time.monotonic()`; the error says that it passed during
+    `what`."""
     try:
         async with asyncio.timeout(deadline_seconds - time.monotonic()):
             yield
