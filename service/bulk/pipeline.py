@@ -74,12 +74,11 @@ class Pipeline:
 
     @property
     def server(self) -> Server:
-        """Return the server, none of whose ports is open."""
         assert self._server is not None, "the pipeline has not been entered"
         return self._server
 
     def versions(self) -> dict[str, str]:
-        """Return what each model's translations depend on: its name and version, and the checkpoint and precision."""
+        """Return what translations depend on, by model: its name and version, and the checkpoint and precision."""
         return {
             f"{each.name}/{each.version}": f"{each.manifest.precision} of {each.manifest.checkpoint_sha256}"
             for each in self.server.models
@@ -118,7 +117,7 @@ class Pipeline:
 async def answers(
     call: Callable[[tuple[str, ...]], Awaitable[list[RowResult]]], texts: tuple[str, ...]
 ) -> list[RowResult]:
-    """Translate in one call; if a row is at fault, find it by halves, so that the others keep their answers."""
+    """Translate in one call; if one row fails, find it by halving, so that the others keep their answers."""
     try:
         return await call(texts)
     except RowFault as error:

@@ -28,9 +28,7 @@ _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one
 @dataclass(frozen=True, slots=True)
 class Job:
     """What to translate: a column of text into the column `translation_column`.
-
-    A column of languages takes precedence over `source` and `target`; with neither, the source is detected.
-    """
+    A column of languages takes precedence over `source` and `target`; with neither, the source is detected."""
 
     text_column: str
     translation_column: str
@@ -68,7 +66,7 @@ class Work:
         }
 
     def num_rows(self) -> int | None:
-        """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
+        """Estimate the rows of this process's shard; `None` if only reading everything would tell."""
         num_files = len(self.inputs)
         own = [path for file, path in enumerate(self.inputs.values()) if self.shard.has_file(file, num_files)]
         counts = []
@@ -103,7 +101,7 @@ class JobRefused(Exception):
 
 
 class Translates(Protocol):
-    """The part of `Pipeline` that is needed here."""
+    """The part of `Pipeline` that runs need."""
 
     def versions(self) -> dict[str, str]: ...
 
@@ -183,7 +181,6 @@ def _naming(name: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
-    """Translate rows."""
     check_columns(rows, (), new_columns(job.translation_column))
     results = await _results(pipeline, rows, job)
     if job.escapes_formulas:
