@@ -119,7 +119,6 @@ def _show(lines: Iterable[str]) -> None:
 
 
 def _if_possible() -> AbstractContextManager[None]:
-    """Suppress errors in writing to standard error; the exit code is reported in any case."""
     return suppress(CommandError, OutputClosed)
 
 

@@ -22,7 +22,7 @@ _PART_CHARACTERS = 8 * 2**10
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What the calls of a command have in common."""
+    """The settings of a command's calls."""
 
     client: Client
     source: str
@@ -78,8 +78,7 @@ class HasText(Protocol):
     """A line, or another source of a text."""
 
     @property
-    def text(self) -> str:
-        """Return the text."""
+    def text(self) -> str: ...
 
 
 Item = TypeVar("Item", bound=HasText)
