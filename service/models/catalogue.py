@@ -75,10 +75,8 @@ class Catalogue:
         pivot_languages: Sequence[str] = (),
         grants: Grants = EVERYTHING,
     ) -> None:
-        """Translate pairs that no model has by way of the first of `pivot_languages` that two models share.
-
-        These are all models, or those of `grants`, which errors name then.
-        """
+        """Translate pairs without a model by way of the first of `pivot_languages` that two share; errors name only
+        `grants`."""
         self._grants = grants
         self.where = Public(f"for key {grants.key}" if grants.models is not None else "here")
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
@@ -107,7 +105,7 @@ class Catalogue:
         return found
 
     def targets(self) -> dict[str, set[str]]:
-        """Return into what each language can be translated by one model, or by way of a pivot language."""
+        """Return the targets of each source language: those of one model, or of two with a pivot language."""
         targets = self._direct_targets()
         for pair in self.pivoted():
             targets[pair.source].add(pair.target)
@@ -235,7 +233,7 @@ class Catalogue:
 
 
 def _remembered(known: dict[tuple[str, ...], T], key: tuple[str, ...], find: Callable[..., T]) -> T:
-    """Return what was found for a key, or find it now; callers may send any number of keys."""
+    """Return what is known for a key, or find it; callers may send any number of keys."""
     found = known.get(key)
     if found is None:
         found = find(*key)

@@ -64,8 +64,7 @@ class Fleet:
         listener: FleetListener,
         drain_seconds: float,
     ) -> None:
-        """Call `load`, and `try_out` before it once something may be served, on threads of their own; wait at most
-        `drain_seconds` for the calls of a retired model."""
+        """Run `load`, and `try_out` first once a model is served, on other threads; calls get `drain_seconds`."""
         self.models: list[LoadedModel] = []
         self._path = path
         self._max_versions = max_versions
@@ -85,11 +84,8 @@ class Fleet:
         return len(self._reasons) + len(self._faults)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
-        """Load the models of these names that are on disk, then serve them; `*` means all.
-
-        A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
-        place, if there is one.
-        """
+        """Load the models of these names that are on disk, then serve them; `*` means all. A bundle that can't be
+        loaded is reported and keeps no other from being served; an older version takes its place, if there is one."""
         on_disk = await self.read() if names else []
         every = await self._in_thread(self._reading(sys.maxsize)) if names else []
         check_names(self._path, on_disk, names)
@@ -118,11 +114,8 @@ class Fleet:
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now. One call at a time.
-
-        Anything that can't be read or loaded is logged and reported to the listener once, and tried again when its
-        files change.
-        """
+        """Serve what is on disk now. One call at a time. Anything that can't be read or loaded is logged and reported
+        to the listener once, and tried again when its files change."""
         before = [model.bundle for model in self.models]  # bundles: models are released one by one
         try:
             on_disk = await self.read()
@@ -145,9 +138,7 @@ class Fleet:
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
         """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
-
-        Return the reason for each bundle that could not be loaded; the model's versions already served then stay.
-        """
+        Return the reason for each bundle that could not be loaded; the model's versions already served then stay."""
         for bundle in folder.bundles:
             self._refused.pop(bundle.directory, None)
         others = [model.bundle for model in self.models if model.name != folder.name]
@@ -252,7 +243,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def _watched(self, bundle: FoundBundle) -> Iterator[None]:
-        """Mark a bundle as being loaded and, if that takes long, log so from time to time, as nothing can end it."""
+        """Mark a bundle as being loaded; as nothing can end that, log from time to time if it takes long."""
         started = time.monotonic()
 
         async def report() -> None:
@@ -277,7 +268,7 @@ class Fleet:
         return bool(new)
 
     def _report(self, reason: str, name: str | None) -> None:
-        """Log why something is not loaded, as an error at the start: nothing older is served in its place."""
+        """Log why something is not loaded: as an error at the start, when nothing older is served instead."""
         if self._has_started:
             _LOG.warning("not loaded, what was served before is still served: %s", reason)
         else:
@@ -286,7 +277,6 @@ class Fleet:
             self._listener.on_refused(name)
 
     def _name_of(self, folder: ModelDirectory) -> str:
-        """Return the name of a model whose manifest may be unreadable."""
         names = (model.name for model in self.models if model.bundle.model_directory == folder.path)
         return next(names, folder.path.name)
 

@@ -27,7 +27,7 @@ MAX_RESOLVED = 1024
 
 @dataclass(slots=True)
 class Duration:
-    """How often something was done, and its total duration."""
+    """A count of something, and its total duration."""
 
     count: int = 0
     seconds: float = 0.0
@@ -138,7 +138,7 @@ class LoadedModel:
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
 
     def tokenizer_of(self, pair: LanguagePair) -> tuple[Tokenizer, UnknownCharacters]:
-        """Return the tokenizer of a language pair, and what finds the characters that it does not cover."""
+        """Return the tokenizer of a language pair, and the search for characters that it does not cover."""
         tokenizer = of_pair(self.tokenizer, pair)
         if tokenizer not in self._tokenizers:  # golden pairs have their spaces as the tokenizer itself writes them
             used = of_prose(tokenizer) if self.manifest.is_prose else tokenizer

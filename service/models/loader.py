@@ -1,7 +1,5 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine.
-
-The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right.
-"""
+The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right."""
 
 import contextlib
 from collections.abc import Iterator
@@ -26,7 +24,7 @@ from service.text.tokenizers import Tokenizer, load_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What a bundle holds, opened and tested: all that an engine needs."""
+    """An opened and tested bundle: all that an engine needs."""
 
     tokenizer: Tokenizer
     opened: Runners

@@ -33,7 +33,7 @@ _COMMAND = (sys.executable, "-P", "-m", "service.models.trial_process")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """What a trial may take; far more than it should: those of the shipped models take 170 MiB and 1 s."""
+    """Limits of a trial, far above its needs: those of the shipped models take 170 MiB and 1 s."""
 
     memory_bytes: int
     cpu_seconds: int
@@ -80,7 +80,7 @@ def try_out(
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return what tells a manifest, and by its checksums the bundle, from all others."""
+    """Return a digest that identifies a manifest and, by its checksums, the bundle."""
     return hashlib.sha256(repr(manifest).encode("utf-8", "backslashreplace")).hexdigest()
 
 

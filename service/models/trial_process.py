@@ -27,7 +27,6 @@ _OUT_OF_MEMORY = "1000"  # the first process that the system ends when memory ru
 
 
 def main() -> NoReturn:
-    """Try a bundle."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace") as sink:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries print
         order = json.loads(sys.stdin.buffer.readline())
