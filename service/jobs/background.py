@@ -14,9 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 class BackgroundWork:
     """Runs such work as a call of its own: counted, logged and traced, and within the quotas of its caller.
-
-    A server that stops waits for it as for other calls. For the event loop's thread only.
-    """
+    A server that stops waits for it as for other calls. For the event loop's thread only."""
 
     def __init__(self, pipeline: CallPipeline, open_calls: OpenCalls) -> None:
         self._pipeline = pipeline

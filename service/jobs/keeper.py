@@ -112,7 +112,6 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
 
 
 def not_kept(document_id: str) -> NotFound:
-    """Return the error of a document that is not kept, or not any more."""
     return NotFound(
         "there is no such document; translations are kept for {minutes:.0f} minutes",
         "document",
@@ -126,11 +125,8 @@ def _size(kept: Sequence[KeptDocument]) -> int:
 
 
 class DocumentKeeper:
-    """Keeps documents in a folder, within the limits of `kept`.
-
-    All methods belong to the event loop's thread. Each one raises `Unavailable` if the folder can't be used, for
-    example because the disk is full.
-    """
+    """Keeps documents in a folder, within the limits of `kept`. All methods belong to the event loop's thread. Each one
+    raises `Unavailable` if the folder can't be used, for example because the disk is full."""
 
     def __init__(self, folder: Callable[[], Path], clock: Callable[[], float] = time.monotonic) -> None:
         """Use a folder that is for this user only; `folder` returns it, always the same, and makes it at first."""
@@ -171,13 +167,13 @@ class DocumentKeeper:
         return kept
 
     async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one; it can be fetched again as long as there is room."""
+        """Return a finished translation; it can be fetched again as long as there is room."""
         translation = await self._run(self._read, kept)
         kept.was_fetched = True
         return translation
 
     async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one, and keep it no longer: of several takers one gets it."""
+        """Return a finished translation and drop it: of several takers one gets it."""
         if self._kept.pop(kept.id, None) is None:  # another call was faster
             raise not_kept(kept.id)
         translation = await self._run(self._read, kept)
