@@ -33,8 +33,7 @@ from service.translation.translator import Translator
 class Face(Protocol):
     """An API over HTTP."""
 
-    def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
+    def routes(self) -> Sequence[Route]: ...
 
 
 def routes_of(
@@ -46,7 +45,6 @@ def routes_of(
     kept: DocumentKeeper,
     budget: ByteBudget,
 ) -> Routes:
-    """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
     documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters), budget)
     prefix, scheme = (

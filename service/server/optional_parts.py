@@ -22,7 +22,7 @@ class TracingUnavailable(Exception):
 
 
 def tracing_of(config: ServerConfig) -> "Tracing | None":
-    """Return what sends spans to the collector, if there is one."""
+    """Return the exporter of spans to the collector, if one is set."""
     if not config.otlp_endpoint:
         return None
     try:
