@@ -1,7 +1,5 @@
 """Files and folders: what has been written reaches the disk, one process writes at a time, temporary ones are removed.
-
-A folder for temporary files goes with its process, or if that was killed, when the next one starts.
-"""
+A folder for temporary files goes with its process, or if that was killed, when the next one starts."""
 
 import fcntl
 import os

@@ -19,10 +19,8 @@ _MOST_WAITING_BYTES = 4 * 2**20
 
 
 def hold_numbers() -> None:
-    """Open unusable replacements for those of the three standard descriptors that are closed.
-
-    Otherwise the next file or socket opened would get their number, and output meant for people would be written to it.
-    """
+    """Open unusable replacements for those of the three standard descriptors that are closed. Otherwise the next file
+    or socket opened would get their number, and output meant for people would be written to it."""
     for number in (0, OUTPUT, ERROR):
         try:
             os.fstat(number)
