@@ -1,7 +1,4 @@
-"""What is counted and measured of the server, its calls and models; `table.py` says what each metric is.
-
-Lengths are in tokens, times in seconds.
-"""
+"""What is counted of the server, its calls and models; `table.py` defines each metric. Tokens and seconds."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -152,7 +149,7 @@ class ModelMetrics:
         self._counts["source_codepoints"].value += num_codepoints
 
     def turn(self, stats: TurnStats) -> None:
-        """Count one turn of the engine. Called on the threads of its workers."""
+        """Count one turn of the engine, on the thread of its worker."""
         with self._turns:
             self._turn(stats)
 
@@ -310,7 +307,7 @@ class Metrics:
         self._gauges["bytes_in_flight"].set_function(num_bytes)
 
     def has_connections(self, protocol: str, most: int, num_open: Callable[[], int]) -> None:
-        """Set how many connections there may be, and a callback for how many there are; called when read."""
+        """Set the limit of connections, and a callback for their number, called on each read of the metrics."""
         self._gauges["connections_max"].labels(protocol).set(most)
         self._gauges["connections"].labels(protocol).set_function(num_open)
 

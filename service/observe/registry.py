@@ -32,7 +32,6 @@ class Count:
         self.created_seconds = time.time()
 
     def inc(self, amount: float = 1.0) -> None:
-        """Add an amount, which is not negative."""
         self.value += amount
 
     def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:

@@ -101,8 +101,7 @@ class CallSpan:
 
 
 class _WallClock:
-    """Converts `time.monotonic()` to Unix time. One per call, so that differences within a call stay correct even if
-    the machine's clock is set."""
+    """Converts `time.monotonic()` to Unix time. One per call: if the clock is set, differences stay correct."""
 
     def __init__(self) -> None:
         self._distance = time.time_ns() - time.monotonic_ns()
