@@ -150,7 +150,7 @@ class ComputePool:
             )
 
     def _give_up(self, work: _Work) -> None:
-        """Drop work that has not begun; what has begun ends in its next turn, which is soon."""
+        """Drop work that has not begun; end work that has at its next turn, which is soon."""
         work.is_given_up = True
         with self._lock:
             if not work.has_begun and work in self._waiting:

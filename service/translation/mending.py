@@ -53,9 +53,7 @@ async def mend(
 
 def _with_numbers_protected(call: TranslationCall, candidates: Mapping[int, Candidates]) -> dict[int, PlannedSegment]:
     """Return the segments whose best candidate has other numbers, with those protected that are lost, or else all.
-
-    Segments that the model can't read in that way are left out.
-    """
+    Segments that the model can't read in that way are left out."""
     languages = languages_of(call.pair)
     segments: dict[int, PlannedSegment] = {}
     for number, (best, *_) in paced(candidates.items(), every=8):

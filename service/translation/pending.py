@@ -1,4 +1,4 @@
-"""Calls waiting for sequences, the results so far, and the way of these from an engine's thread to the event loop."""
+"""Calls that wait for sequences, their results so far, and the transfer of these from an engine to the event loop."""
 
 import asyncio
 import contextlib
@@ -27,9 +27,7 @@ class PendingCall:
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
-
-        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
-        """
+        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news."""
         assert self._has_news is not None, "the call wants news"
         while not self.done.done() or self._news:
             if self.done.done():

@@ -85,9 +85,7 @@ class SecondLeg:
 
     def call(self, first: TranslationCall, translated: Mapping[int, Candidates]) -> TranslationCall:
         """Return the call for what the first leg made of some segments, by number; its texts are in the same order.
-
-        What the first leg kept, it keeps; terms are already in the target language.
-        """
+        What the first leg kept, it keeps; terms are already in the target language."""
         best = {number: candidates[0] for number, candidates in translated.items()}
         request = replace(
             self.request,
@@ -161,9 +159,7 @@ class Pivoter:
         self, first: TranslationCall, second_leg: SecondLeg, streams: Sequence[TextStream]
     ) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of the segments of a planned call of the first leg.
-
-        Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
-        """
+        Closing this generator aborts the sequences of both legs; callers that may stop early must close it."""
         news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
         has_news = asyncio.Event()
 

@@ -30,7 +30,6 @@ class Steps:
         self._pool = ComputePool()
 
     def close(self) -> None:
-        """End all computations without waiting for them."""
         self._pool.close()
 
     async def plan(self, call: TranslationCall) -> None:
