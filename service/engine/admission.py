@@ -35,11 +35,8 @@ _LEAST_SECONDS = 0.25
 
 
 class BurstAllowance:
-    """How long a queue may still be long: a leaky bucket of `INTERVAL_SECONDS`.
-
-    A burst turns into throughput, while a queue that stays long only adds delay. Has no clock of its own: times may
-    come from any monotonic clock.
-    """
+    """How long a queue may still be long: a leaky bucket of `INTERVAL_SECONDS`. A burst turns into throughput, while a
+    queue that stays long only adds delay. Has no clock of its own: times may come from any monotonic clock."""
 
     def __init__(self) -> None:
         self._used_seconds = 0.0
@@ -146,10 +143,7 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Accept or reject the sequences of one call, of one deadline, as a whole.
-
-        `num_rows` is the average of used rows per worker.
-        """
+        """Accept or reject all sequences of one call and deadline; `num_rows` is the mean of used rows per worker."""
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
@@ -227,8 +221,7 @@ class Admission:
         return limit if burst.is_used_up else max(BURST_SECONDS, limit)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
-        """Estimate how long `rows` row-steps take once they have slots, with `num_rows` rows in use in each worker;
-        `longest` is the number of steps of the longest sequence."""
+        """Estimate the time of `rows` row-steps, the longest sequence `longest` steps, with `num_rows` per worker."""
         costs = self._costs
         return max(rows * costs.seconds_per_row, longest * costs.turn_seconds(num_rows))
 

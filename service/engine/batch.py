@@ -24,7 +24,7 @@ _NO_RUNS = (0,) * LONGEST_REPEAT
 
 
 def _packing(kind: np.dtype[np.void]) -> struct.Struct:
-    """Return what packs the fields of a structure, which is several times faster than NumPy's own assignment."""
+    """Return a packer for the fields of a structure, several times faster than NumPy's assignment."""
     characters = {np.dtype(np.int64): "q", np.dtype(np.uint64): "Q", np.dtype(np.int32): "i", np.dtype(np.float32): "f"}
     fields = [kind[name] for name in kind.names or ()]
     packing = struct.Struct("=" + "".join(f"{int(np.prod(each.shape))}{characters[each.base]}" for each in fields))

@@ -59,8 +59,7 @@ class Costs:
     def stepped(
         self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float, other_seconds: float = 0.0
     ) -> None:
-        """Record the duration of a run of `num_steps` steps that began with `num_rows` rows, and `other_seconds` that
-        its turn took besides it and encoding."""
+        """Record a run that began with `num_rows` rows, and the `other_seconds` of its turn besides it and encoding."""
         self._other_seconds.add(other_seconds, num_steps)
         self._slowness.add(max(seconds, num_steps * _LEAST_SECONDS), num_steps * self._shape[num_rows])
         self._live_share.add(num_row_steps, num_rows * num_steps)
@@ -98,8 +97,7 @@ class Costs:
         return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]
 
     def turn_seconds(self, num_rows: int) -> float:
-        """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
-        followed by a new one, and of all else. 0 while unknown."""
+        """Estimate a step with its share of the turn, such as encoding one source per ended sequence; 0 if unknown."""
         num_rows = min(num_rows, self.max_rows)
         seconds = self._slowness.mean * self._shape[num_rows]
         if not seconds:

@@ -156,10 +156,8 @@ class Engine:
             turns.fail_all()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent.
-
-        Return whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
-        """
+        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent. Return
+        whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here."""
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._lock:
             self.failure = None
@@ -187,10 +185,7 @@ class Engine:
     # What callers do.
 
     def check_queue(self, priority: Priority, origin: Origin) -> None:
-        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe.
-
-        While nobody waits, as nearly always, `submit` decides.
-        """
+        """Reject a call that would wait too long, before any work; if none waits, `submit` does. Thread-safe."""
         turns = self.turns
         if turns.closed is not None:
             raise self._not_accepted(turns.closed)
@@ -198,9 +193,8 @@ class Engine:
             self._admission.check_queue(turns.max_slots - turns.num_rows, priority, origin, self._clock())
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
-        """Check that sequences such as these would be accepted now; they may be another engine's. Return how long they
-        take on an idle server, 0 while unknown. Thread-safe.
-        """
+        """Check that sequences such as these, which may be another engine's, would be accepted now.
+        Return their seconds on an idle server, 0 while unknown. Thread-safe."""
         with self._lock:
             self._check_admission(sequences)
         return self._admission.alone_seconds(sequences)

@@ -1,4 +1,4 @@
-"""What the engine reports, and to whom: updates of sequences, statistics of turns, failures."""
+"""Reports of the engine to its listener: updates of sequences, statistics of turns, failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

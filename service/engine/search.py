@@ -1,4 +1,4 @@
-"""How a worker advances its sequences: the search in C++ chooses tokens, and what it has done is read here."""
+"""Advances a worker's sequences: the search in C++ chooses tokens, and its outcome is read here."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ from service.engine.sequence import DecodedHypothesis, Sequence
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the sequences in one run: the ones that ended, and those that got a first token."""
+    """The sequences that ended in one run, and those that got a first token."""
 
     num_steps: int = 0
     num_row_steps: int = 0  # the rows of every step: one that ends within the run makes none after that
@@ -120,7 +120,6 @@ class Search:
 
 
 def produced_nan(part: str) -> EngineFailure:
-    """Return the failure of a sequence for which a part of the model, such as "decoder", produced NaN."""
     return EngineFailure("the {part} produced NaN for this text", part=Public(part), advice="report it")
 
 

@@ -141,10 +141,7 @@ class JointUpdates:
 
 
 def stream_seed(seed: int, sample: int) -> int:
-    """Return the seed of one sample's own random stream; `seed` and `sample` are taken modulo 2 ** 64.
-
-    `kernels/src/search/sampling.cpp` draws the numbers.
-    """
+    """Return the seed of one sample's random stream, modulo 2 ** 64; `search/sampling.cpp` draws from it."""
     return mixed((mixed((seed + _GAMMA) & _MASK) + sample) & _MASK)
 
 

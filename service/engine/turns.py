@@ -26,8 +26,7 @@ _CHECKED_AT_ONCE = 16  # requests per integrity check, on average
 
 class Turns:
     """The state that workers share: the queue from which they take sequences, who is assigned to which worker, and the
-    costs. One lock guards it; each worker has its runner, rows and thread to itself.
-    """
+    costs. One lock guards it; each worker has its runner, rows and thread to itself."""
 
     def __init__(
         self,
@@ -181,7 +180,7 @@ class Turns:
         return self._even_share() - worker.batch.num_sequences
 
     def _even_share(self) -> int:
-        """Return how many sequences each worker would run if all workers ran equally many, rounded up."""
+        """Return the sequences per worker if all ran equally many, rounded up."""
         total = self.queue.waiting.num_sequences + sum([each.batch.num_sequences for each in self.workers])
         return -(-total // len(self.workers))
 
@@ -269,10 +268,7 @@ class Turns:
             raise
 
     def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = (), *, with_requests: bool = True) -> None:
-        """Check the queue, and its consistency with the state of `worker`, on whose thread this runs.
-
-        Without `with_requests`, the places of the requests are left out.
-        """
+        """Check the queue and the state of `worker`, on its thread; `with_requests`, also where each request is."""
         if self.closed is not None:  # all sequences have their updates, whatever the state still holds
             return
         assigned = [sequence for each in self.workers for sequence in each.assigned]

@@ -47,9 +47,8 @@ class Aligner:
         session_config: SessionConfig,
         weights: Weights | None = None,
     ) -> "Aligner | None":
-        """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
-        then needs no encoder. For `weights` see `GraphSession`.
-        """
+        """Open the bundle's alignment graph; `None`, without need of `encoder`, if it has none. `weights`: see
+        `GraphSession`."""
         graphs = manifest.graphs
         if not graphs.alignment:
             return None

@@ -212,8 +212,7 @@ class FusedRunner:
         return self.control.read()
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
-        """The last token of a hypothesis that was cut is never read: the step that predicts it stands for the one that
-        reads it."""
+        """A cut hypothesis' last token is never read: the step that predicts it stands for the one that reads it."""
         if not self._graphs.records_attention:
             return None
         _, *size = self._attention.shape

@@ -1,5 +1,4 @@
-"""The interface of the running rows' memory: keys and values or states of their tokens, and what is kept of their
-sources: keys and values, and the list of the tokens that are allowed."""
+"""The interface of the rows' memory: keys and values, or states, of their tokens; keys, values and lists of sources."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -47,7 +46,6 @@ class CacheShape:
 
     @property
     def num_parts(self) -> int:
-        """Return the number of parts: keys and values of each layer."""
         return 2 * self.num_layers
 
     @property
@@ -72,9 +70,7 @@ class CacheShape:
 @dataclass(frozen=True, slots=True)
 class PastShape:
     """Parts of a row's own memory, each (H, C, D): of `capacity` tokens, of which the live ones are copied.
-
-    A state is laid out in the same way, as some tokens of one head that are all live from the first step on.
-    """
+    A state is laid out in the same way, as some tokens of one head that are all live from the first step on."""
 
     num_parts: int
     num_heads: int
@@ -147,15 +143,13 @@ class KVCache(Protocol):
         ...
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """Return the buffers for the outputs of the next encoder run: 2 L of (num_sources, H, width, D) and, if there
-        are any, the lists (num_sources, W)."""
+        """Return buffers for the next encoder run: 2 L of (num_sources, H, width, D), and lists (num_sources, W) if
+        any."""
         ...
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """Store each source of the last encoder run in its rows, which follow the first `num_live` rows.
-
-        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared.
-        """
+        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared."""
         ...
 
     def prepare_step(self, longest: int, num_live: int) -> None:
@@ -167,8 +161,8 @@ class KVCache(Protocol):
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """Return the 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D), and, if there are
-        any, their lists (num_rows, W)."""
+        """Return the first rows' 2 L cross-attention keys and values (num_rows, H, S, D), and lists (num_rows, W) if
+        any."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:

@@ -163,7 +163,6 @@ class OnnxRunner:
         self._reserve(dataclasses.replace(self._shape, max_slots=max_slots))
 
     def _reserve(self, shape: CacheShape) -> None:
-        """Make what is a runner's own: its rows, their inputs and their search."""
         self._shape, config = shape, self._session_config
         is_on_host = config.device == "cpu"
         self._cache: KVCache = HostCache(shape) if is_on_host else DeviceCache(shape, config)

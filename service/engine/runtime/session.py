@@ -103,7 +103,6 @@ class DeviceMemory:
         self._address: int = self._value.data_ptr()
 
     def view(self, offset: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
-        """Return a buffer for the tensor that starts `offset` bytes into the memory."""
         kind = np.dtype(dtype)
         end = offset + math.prod(shape) * kind.itemsize
         assert 0 <= offset <= end <= self.num_bytes, f"bytes {offset} to {end} of {self.num_bytes}"
@@ -206,7 +205,6 @@ class GraphSession:
 
 
 def check_operators(library: Path) -> None:
-    """Check that ONNX Runtime accepts a library of operators."""
     ort.SessionOptions().register_custom_ops_library(str(library))
 
 

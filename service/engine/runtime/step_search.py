@@ -44,9 +44,7 @@ Reorder = Callable[[Sequence[int], Sequence[int], Sequence[int]], None]
 
 class StepInputs:
     """`token_ids`, `lengths` and `source_lengths` of up to `max_slots` rows, in one contiguous block.
-
-    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
-    """
+    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory."""
 
     def __init__(self, max_slots: int, device: str | None) -> None:
         self._bytes = np.zeros(max_slots * 16, np.uint8)

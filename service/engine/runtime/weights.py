@@ -31,8 +31,7 @@ class Weights:
     """
 
     def __init__(self, directory: Path, *, apart: bool = False) -> None:
-        """With `apart`, each constant has memory of its own, which is free as soon as no session uses it: for sessions
-        that make copies of most constants in the kernels' own layout."""
+        """With `apart`, each constant has its own memory, freed after its last use: for sessions that repack most."""
         self._directory = directory
         self._apart = apart
         self._files: dict[str, npt.NDArray[np.uint8]] = {}
