@@ -1,9 +1,8 @@
-"""Arguments in the strings of programs, by the flags of gettext, such as c-format: where they are, what order means.
+"""Arguments in the strings of programs, by gettext's flags, such as c-format: their positions, and what order means.
 
 Source: https://www.gnu.org/software/gettext/manual/html_node/Translators-for-other-Languages.html and msgfmt's checks.
-
-The arguments of most formats are taken in the order in which they are written, unless they are numbered. So where a
-translation has them in another order, they are numbered, if the format has numbers.
+Unless they are numbered, most formats take arguments in the order of writing. So where a translation has another order,
+they are numbered if the format has numbers.
 """
 
 import re
@@ -109,16 +108,15 @@ _UNKNOWN = ArgumentFormat(
 
 
 def format_of(flags: Collection[str]) -> ArgumentFormat:
-    """Return the format of an entry with these flags, such as "c-format"."""
     names = (flag.removesuffix("-format") for flag in flags if flag.endswith("-format"))
     return next((_BY_FLAG[name] for name in sorted(names) if name in _BY_FLAG), _UNKNOWN)
 
 
 def in_order(kind: ArgumentFormat, source: Sequence[str], found: Sequence[int]) -> Sequence[str] | None:
-    """Return the arguments of a translation as they have to be written, so that each takes the same value as before.
+    """Return the arguments of a translation as they must be written so that each takes the same value as before.
 
-    `source` are the arguments of the source, `found` the places there of those of the translation, in its order.
-    `None` if they are in an order that the format can't tell.
+    `source` are the arguments of the source, `found` the places there of those of the translation, in its order. `None`
+    if the format can't express their order.
     """
     firsts: list[int] = []
     number = 0

@@ -37,10 +37,7 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 class Order(TypedDict):
     """What to do: the name of the document's file, its `DocumentOptions`, and the most texts of a chunk, and their
-    characters.
-
-    With `is_written` the document is written, else read. A text has at most `max_characters`.
-    """
+    characters. With `is_written` the document is written, else read. A text has at most `max_characters`."""
 
     name: str
     options: dict[str, Any]
@@ -67,7 +64,7 @@ class Head(TypedDict):
 
 
 class Chunk(TypedDict):
-    """Texts of a type, and the place of each."""
+    """Texts of one type, and the place of each."""
 
     mime_type: str
     texts: list[str]
@@ -178,7 +175,7 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
 
 
 def _written(document: Document, translations: list[str], doubts: dict[int, Doubt]) -> tuple[str, bytes]:
-    """Return why the document can't be written, which is mostly empty, and the document."""
+    """Return the reason why the document can't be written, usually empty, and the document."""
     try:
         return "", document.written(translations, doubts)
     except DocumentError as error:

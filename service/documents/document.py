@@ -1,4 +1,4 @@
-"""What a document is to a translator: its texts, in order, and where their translations go."""
+"""The interface of documents: their texts, in order, and the places of the translations."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,12 +71,11 @@ class Document(Protocol):
     """A document that was read."""
 
     @property
-    def texts(self) -> Sequence[DocumentText]:
-        """Return the texts to translate, in the order of the document."""
+    def texts(self) -> Sequence[DocumentText]: ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the reader of the result should know: one line for each kind of text that is left as it is."""
+        """Return notes for the reader of the result: one line for each kind of text that is left as it is."""
 
     @property
     def language(self) -> str:
@@ -150,10 +149,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of a source, from `start` to before `end`, and what is there if texts around it are translated.
-
-    Equal ones, of several texts, are one.
-    """
+    """A stretch from `start` to before `end`, and its replacement if texts around it change; equal ones count once."""
 
     start: int
     end: int
@@ -161,7 +157,7 @@ class Edit:
 
 
 def has_words(text: str) -> bool:
-    """Return whether there is anything to translate: a letter of any script."""
+    """Return whether a text has anything to translate: a letter of any script."""
     return any(map(str.isalpha, text))
 
 

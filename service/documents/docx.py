@@ -51,7 +51,6 @@ class _Reader:
         self._w = ""  # the prefix of WordprocessingML, with its colon
 
     def slots(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the paragraphs of a file."""
         self._source = source
         for each in source.elements(self._paragraphs):
             yield from self._of_paragraph(each)
@@ -202,7 +201,7 @@ class _Reader:
         return is_field and element.local.get("instr", "").split()[:1] == ["HYPERLINK"]
 
     def _name(self, element: Element) -> str:
-        """Return the name in WordprocessingML; that of another vocabulary with its prefix."""
+        """Return the name without WordprocessingML's prefix; that of another vocabulary keeps its own."""
         return element.name[len(self._w) :] if element.name.startswith(self._w) else element.name
 
     def _visible_text(self, element: Element) -> str:
@@ -210,7 +209,6 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a Word document."""
     archive = Archive(data)
     names, styles, notes = text_parts(archive)
     parts, on_code = read_prose(

@@ -53,7 +53,6 @@ def text_parts(archive: Archive) -> tuple[list[str], str, list[str]]:
 
 
 def notes_on_pictures(raws: Iterable[str]) -> list[str]:
-    """Return the note on alternative texts of pictures in the content of files, if there are any."""
     number = sum(1 for raw in raws for _ in _ALTERNATIVE_TEXT.finditer(raw))
     return [note_on_left(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
 

@@ -94,7 +94,6 @@ class Drawing:
         self._layouts = layouts
 
     def slots(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the paragraphs of a file."""
         layout = self._layouts.get(source.part, "")
         fonts: Mapping[str, str | None] = {}
         body: Element | None = None  # whose fonts these are
@@ -141,17 +140,16 @@ def font_of(properties: Element | None) -> str | None:
 
 
 def shown(run: Element) -> str:
-    """Return the text of a run."""
     return unescaped("".join(each.text() for each in run.elements if each.name.rpartition(":")[2] == "t"))
 
 
 def unescaped(text: str) -> str:
-    """Return the text of what may have characters by number in it, as those that XML can't have are written."""
+    """Decode characters written as `_xHHHH_`, as those are that XML can't have."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def escaped(text: str) -> str:
-    """Return a text as it is written: what XML can't have, and what looks like that, by number."""
+    """Write a text, with what XML can't have, and what looks like such an escape, as `_xHHHH_`."""
     return as_raw(_ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text))
 
 

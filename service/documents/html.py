@@ -43,7 +43,7 @@ class Value(NamedTuple):
     quote: str  # empty if there are no quotation marks
 
     def written(self, translation: str) -> str:
-        """Return what is to be in the place of the value, for a translation as HTML."""
+        """Return a translation, given as HTML, as the value is to be written."""
         if translation == self.raw:
             return self.raw
         quote = self.quote or '"'

@@ -50,7 +50,7 @@ class String(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that is being read; the keys in `path` lead to it, those in `names` to what is read of it."""
+    """An object or array being read; the keys in `path` lead to it, those in `names` to its current member."""
 
     is_object: bool
     path: tuple[str, ...]
@@ -61,7 +61,6 @@ class _Open:
 
 
 def loaded(source: str) -> Any:
-    """Return what JSON says."""
     try:
         return json.loads(source, parse_int=lambda digits: int(digits[:_MAX_DIGITS]))
     except json.JSONDecodeError as error:
@@ -72,10 +71,7 @@ def loaded(source: str) -> Any:
 
 @dataclass(slots=True)
 class Reader:
-    """One document that is JSON; `entries` are the keys of each object in the root, `None` for no object or string.
-
-    `spans` are where each object is, by the keys that lead to it.
-    """
+    """A JSON document; `entries` are the keys of each object in the root, else `None`, `spans` its objects by keys."""
 
     source: str
     lines: Lines
@@ -151,7 +147,7 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
 
 
 def literal_of(source: str, indent: str | None = None, colon: str = ": ") -> Callable[[Any], str]:
-    """Return what writes a value as a source writes its strings."""
+    """Return a function that writes a value as the source writes its strings."""
     style, escapes_slashes = EscapeStyle(source, "<>&'="), "\\/" in source
 
     def literal(value: Any) -> str:

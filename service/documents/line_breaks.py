@@ -1,4 +1,4 @@
-"""Words over lines of about equal lengths, and over cues in given proportions; tags have no width."""
+"""Distribution of words over lines of about equal lengths, and over cues in given proportions; tags have no width."""
 
 import re
 import unicodedata
@@ -51,7 +51,6 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
 
 
 def _runs(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
-    """Return pieces in runs of words, at most one for each length, in about their proportions."""
     every = _words(pieces)
     runs = (list(chain.from_iterable(every[start:end])) for start, end in pairwise(_bounds(every, lengths)))
     return [run[1:] if run and run[0].text == " " else run for run in runs]
@@ -76,9 +75,7 @@ def _bounds(every: Sequence[Word], lengths: Sequence[int]) -> list[int]:
 
 def _words(pieces: Sequence[Piece]) -> list[Word]:
     """Return the words of pieces, or characters where words have no spaces between them.
-
-    Each has the space before it, then what opens, and the tags in it and after it; none is without text.
-    """
+    Each has the space before it, then what opens, and the tags in it and after it; none is without text."""
     is_unspaced = 2 * len(_UNSPACED.findall(_text(pieces))) > len(_text(pieces))
     found: list[Word] = [[]]
     opened: Word = []

@@ -68,7 +68,6 @@ def read(data: bytes, _: DocumentOptions) -> Document:
 
 
 def _cells(source: str) -> Iterator[_Cell]:
-    """Yield the cells of Markdown."""
     loaded(source)
     reader = Reader(source, Lines(source))
     kinds: dict[int, str] = {}  # of all cells, by where they start
@@ -92,7 +91,7 @@ def _cells(source: str) -> Iterator[_Cell]:
 
 
 def _between(source: str, lines: Sequence[String]) -> str:
-    """Return what is between two lines of a source: if there is one line, a comma and what is before that."""
+    """Return the text between two lines of a source: of a single line, a comma and what precedes it."""
     if len(lines) > 1:
         return source[lines[0].end : lines[1].start]
     start = lines[0].start

@@ -1,9 +1,8 @@
-"""Forms of texts that depend on a number, of which a translator knows two sentences: for one thing, and for many.
+"""Plural forms of texts, made of two sentences: one for one thing, and one for many.
 
-Which plural categories a language has for whole numbers, and what is said of those that a document lacks.
-
-Source: https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`.
-Where forms have such names, only those of the source are written.
+The plural categories of each language for whole numbers, and notes on those that a document lacks. Source:
+https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`. Where
+forms have such names, only those of the source are written.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,12 +25,12 @@ _LANGUAGES: Mapping[str, str] = MappingProxyType(
 
 
 def forms_of(one: T, many: T, number: int) -> list[T]:
-    """Return what a number of forms without names are made of: a single one, and all but the first, are for many."""
+    """Return `number` forms without names: a single one, and all but the first, are for many."""
     return [one, *[many] * max(number - 1, 1)][-number:]
 
 
 def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[str]:
-    """Return what is to be said of texts with these categories in the language `target`."""
+    """Return the notes on texts with these categories in the language `target`."""
     language = primary(canonical(target))
     wanted = [category for category, languages in _LANGUAGES.items() if language in languages.split()]
     wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))

@@ -31,7 +31,6 @@ _MESSAGE = re.compile(r"\{\d")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read properties."""
     first = "\x80" if data.isascii() else ""
     try:
         source, encode = decoded(data)

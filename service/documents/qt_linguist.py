@@ -34,8 +34,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 class _Reader:
-    """The messages of one document."""
-
     def __init__(self, source: XmlSource, options: DocumentOptions) -> None:
         self._source = source
         self._options = options

@@ -270,7 +270,7 @@ class _Reader:
         return self._column(line, len(text) - len(text.lstrip()))
 
     def _next_indent(self, line: int) -> int:
-        """Return how far the next line is indented that is not empty."""
+        """Return the indentation of the next line that is not empty."""
         line += 1
         while line < len(self._lines) - 3 and not self._lines[line].text.strip():
             line += 1
@@ -306,7 +306,6 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read reStructuredText in UTF-8."""
     source, encode = decoded(data)
     reader = _Reader(source)
     slots = [*reader.slots()]
@@ -331,6 +330,6 @@ def _cell_written(inline: InlineText, translation: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how wide a text is, as docutils measures it."""
+    """Return the width of a text as docutils measures it."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))

@@ -41,7 +41,6 @@ _IS_BEFORE, _IS_AFTER = re.compile(f"[{_BEFORE}]"), re.compile(f"[{_AFTER}]")
 
 
 def pieces(source: str) -> Iterator[Piece]:
-    """Yield the pieces of a text on one line."""
     done = 0
     for match in _MARKUP.finditer(source):
         yield Piece(Kind.TEXT, text=source[done : match.start()])
@@ -72,12 +71,11 @@ def targets(source: str) -> Iterator[tuple[str, str]]:
 
 
 def named(text: str) -> str:
-    """Return a name as it is compared."""
+    """Normalize a name for comparison."""
     return " ".join(text.split()).lower()
 
 
 def written(inline: InlineText, translation: str) -> str:
-    """Return a translation as reStructuredText."""
     output = ""
     was_markup = is_text = False
     for piece in _flat(tight(inline.pieces(translation))):
@@ -94,7 +92,7 @@ def written(inline: InlineText, translation: str) -> str:
 
 
 def _flat(every: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with what is kept behind a pair that it is in, as markup knows no nesting; none is empty."""
+    """Yield the pieces with kept text moved behind the pair around it, as markup does not nest; none is empty."""
     path: list[Piece] = []
     text, kept = "", list[Piece]()
     for piece in every:

@@ -95,7 +95,6 @@ def _between_empty(every: Sequence[Line], *, is_vtt: bool) -> Iterator[_Group]:
 
 
 def _by_voice(line: Line) -> Iterator[Line]:
-    """Yield what each voice says in a line."""
     starts = sorted({0, *(match.start() for match in VOICE.finditer(line.text))})
     for start, end in pairwise([*starts, len(line.text)]):
         yield Line(line.number, line.text[start:end].rstrip(), line.start + start, line.ending)

@@ -53,7 +53,7 @@ class _Reader:
             raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
 
     def _unit(self, source: Element, target: Element | None) -> Iterator[Unit]:
-        """Yield what becomes a variant's segment, or a new variant behind that of the source."""
+        """Yield the replacement of a variant's segment, or a new variant behind that of the source."""
         raw, segment = self._source.raw, source.first("seg")
         old = target.first("seg") if target else None
         if segment is None or (target and old is None) or (old and old.text().strip() and not self._has_all):
@@ -77,7 +77,7 @@ class _Reader:
 
 
 def _named(element: Element) -> str:
-    """Return the language that a header or a unit names as that of its source, if it is one."""
+    """Return the source language that a header or a unit names, if it is one."""
     return element.attributes.get("srclang", "").replace("*all*", "")
 
 

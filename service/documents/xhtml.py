@@ -40,10 +40,8 @@ def _of_page(slot: Slot, tags: list[str]) -> Slot:
 
 
 def _masked(source: str) -> tuple[str, list[str]]:
-    """Return XHTML of the same length in which HTML reads tags of empty elements as that, and the tags.
-
-    HTML knows few: `<a id="p1"/>` begins a link there, and `<script/>` a script.
-    """
+    """Return XHTML of the same length, in which HTML recognizes tags of empty elements as such, and these tags.
+    HTML has few of them: `<a id="p1"/>` would begin a link there, and `<script/>` a script."""
     tags: list[str] = []
 
     def mask(match: re.Match[str]) -> str:

@@ -101,7 +101,7 @@ class _Reader:
                 yield from self._unit(source, target, segment)
 
     def _unit(self, source: Element, target: Element | None, segment: Element | None) -> Iterator[Unit]:
-        """Yield what becomes a target, or a new one after its source; in 2 the whole `segment`, which has the state."""
+        """Yield the replacement of a target, or a new one after its source; in 2 of the `segment` with the state."""
         raw, string = self._source.raw, self._inline.string(source)
         if not string.inline.has_words:
             return
@@ -147,7 +147,7 @@ class _Reader:
         return self._is_ours[element.start]
 
     def _name_language(self, source: Element) -> None:
-        """Have the element that names the languages name that of the targets, if it does not yet."""
+        """Set the targets' language on the element that names the languages, unless it is set."""
         element, key = self._languages(source), "target-language" if self._is_first else "trgLang"
         if element is not None and self._options.target and key not in element.attributes:
             element.attributes[key] = self._options.target
@@ -158,7 +158,7 @@ class _Reader:
         self.edits.append(Edit(element.start, element.inner, tag))
 
     def _languages(self, element: Element) -> Element | None:
-        """Return what names the languages of an element: in 1.2 the file that it is in, in 2 the root."""
+        """Return the element that names the languages: in 1.2 the file around `element`, in 2 the root."""
         ancestors = list(element.ancestors)
         if not self._is_first:
             return ancestors[-1]

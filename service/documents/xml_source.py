@@ -124,10 +124,7 @@ class XmlSource:
 
 
 def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Return XML in UTF-8, and what encodes it again as it was: as its byte order mark says, or its declaration.
-
-    What the declared encoding lacks is written by number.
-    """
+    """Return XML in UTF-8, and its encoder: by byte order mark, else declaration, with missing characters by number."""
     declared = _DECLARED.match(data)
     codec = "utf-8"
     if declared and not declared[1].upper().startswith((b"UTF-16", b"UCS-2")):  # which can't be read as ASCII
@@ -150,7 +147,7 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
 
 
 def read_xml(data: bytes) -> tuple[XmlSource, Callable[[str], bytes]]:
-    """Return a document in the encoding that it says, and what encodes it again when its `raw` has changed."""
+    """Return a document in its declared encoding, and the encoder of its changed `raw`."""
     data, encode = decoded_xml(data)
     return XmlSource(data), lambda raw: encode(from_raw(raw))
 
@@ -161,7 +158,7 @@ def as_raw(text: str) -> str:
 
 
 def writer_of(raw: str, element: Element) -> Callable[[str], str]:
-    """Return what writes a text as `as_raw` does, with the line ends that an element of a document has."""
+    """Return a writer like `as_raw` that uses the line ends of an element of a document."""
     return _with_crlf if "\r\n" in raw[element.inner : element.outer] else as_raw
 
 
@@ -170,12 +167,11 @@ def _with_crlf(text: str) -> str:
 
 
 def from_raw(raw: str) -> bytes:
-    """Return the document of a changed `XmlSource.raw`."""
+    """Return the document's bytes for a changed `XmlSource.raw`."""
     return raw.encode("latin-1")
 
 
 def attribute(value: str) -> str:
-    """Return a value in quotes."""
     return '"' + as_raw(value).replace('"', "&quot;") + '"'
 
 
@@ -208,7 +204,7 @@ def indent(raw: str, position: int) -> str:
 
 
 class _Parser:
-    """The elements at hand while a document is parsed."""
+    """The open elements while a document is parsed."""
 
     def __init__(self, source: XmlSource, wanted: Callable[[Element], Collection[str]]) -> None:
         self._source = source

@@ -77,7 +77,7 @@ def read_resx(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _prefix(element: Element) -> str:
-    """Return the name of the element around what is not translated."""
+    """Return the name of Android's element around text that is not translated."""
     *_, root = element.ancestors
     return next((f"{key[6:]}:g" for key, value in root.attributes.items() if value == _XLIFF), "xliff:g")
 

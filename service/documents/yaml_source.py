@@ -50,7 +50,7 @@ def is_string(plain: str) -> bool:
 
 
 def folded(lines: Sequence[str]) -> str:
-    """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
+    """Join the lines of one text: each line break is a space, and each empty line a line feed."""
     text = lines[0].rstrip(" \t")
     num_empty = 0
     for line in lines[1:]:
@@ -87,7 +87,6 @@ def write_single(style: EscapeStyle, text: str) -> str:
 
 
 def write_double(style: Callable[[str], str], text: str) -> str:
-    """Return a scalar in double quotes."""
     output = []
     for each in text:
         if each in _WRITTEN:
@@ -100,10 +99,7 @@ def write_double(style: Callable[[str], str], text: str) -> str:
 
 
 class Reader:
-    """Reads a document; positions are those of its text.
-
-    `slots_of` returns the texts of a value, as `KeyedValues.slots` does.
-    """
+    """Reads a document; positions are in its text. `slots_of` is like `KeyedValues.slots`."""
 
     def __init__(self, source: str, slots_of: Callable[..., Iterator[Slot]]) -> None:
         self._source = source
@@ -149,7 +145,7 @@ class Reader:
                     yield from self._node(value, (*names, name), depth + 1, is_flow=bool(event.flow_style))
 
     def _key(self, event: yaml.NodeEvent, depth: int, *, is_flow: bool) -> str:
-        """Return the name of a key, whatever it is; those of the root and of blocks below it are noted."""
+        """Return the name of a key of any kind; record those of the root and of blocks below it."""
         if not is_flow:
             self.has_nested_keys |= depth > 1
             if depth == 1:
@@ -189,10 +185,8 @@ class Reader:
         return found.end()
 
     def _block(self, header: int, event: yaml.ScalarEvent) -> tuple[int, int, str, Callable[[str], str]]:
-        """Return what is between the indentation of the first line and the end of the last one, and how it is written.
-
-        A folded block with lines that begin with white space is written as it is.
-        """
+        """Return the start of a block's text after its indentation, the end, and how a translation is written.
+        A folded block with lines that begin with white space is written as it is."""
         line = self._source.find("\n", header) + 1
         start = _EMPTY_LINES.match(self._source, line).end()  # type: ignore[union-attr]  # it matches nothing, too
         end = start + len(self._source[start : _index(event.end_mark)].rstrip())
