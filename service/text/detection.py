@@ -152,13 +152,11 @@ class SourceDetector:
 
 @functools.lru_cache(maxsize=64)
 def source_detector(sources: Sequence[str], target: str) -> SourceDetector:
-    """Return the detector of the languages of texts that are to be translated from one of `sources` into `target`."""
     return SourceDetector(sources, target)
 
 
 @functools.lru_cache(maxsize=8)
 def language_detector(served: Sequence[str]) -> LanguageDetector:
-    """Return the detector of the languages of texts, where `served` are translated."""
     return LanguageDetector(served)
 
 
@@ -226,10 +224,8 @@ def _has(character_set: str, letter: str) -> bool:
 
 
 def _shares(text: str, labels: Mapping[str, str | None], priors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly.
-
-    Labels are equally probable before the text is seen, or in the proportion of their codes' `priors`.
-    """
+    """Return the probabilities of the codes that have a label of the model; those of one label share it evenly.
+    Before the text is seen, labels are equally probable, or in the proportion of their codes' `priors`."""
     label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}

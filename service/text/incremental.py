@@ -19,7 +19,7 @@ _CONTEXT = 8  # characters by which a position is found again in the text of few
 
 
 class PieceDecoder(Protocol):
-    """The part of `Tokenizer` that is needed here."""
+    """The part of `Tokenizer` that incremental decoding needs."""
 
     def decode(self, token_ids: Sequence[int]) -> str: ...
     def decode_settled(self, token_ids: Sequence[int]) -> str: ...

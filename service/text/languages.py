@@ -68,10 +68,7 @@ def folded(code: str) -> str:
 
 def canonical(code: str) -> str:
     """Return the BCP 47 spelling: the shortest language code, and the script only if it is not the likely one.
-
-    "eng_Latn" becomes "en", "zho_Hans" "zh", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned
-    unchanged.
-    """
+    "eng_Latn" becomes "en", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned unchanged."""
     tag = _parse(code)
     return code if tag is None else _spelled(tag, NORMALIZED_MACROLANGUAGES.get(tag.language, tag.language))
 

@@ -137,9 +137,7 @@ def _outward(middle: int, start: int, end: int) -> Iterator[int]:
 
 
 def is_one_character(before: str, after: str) -> bool:
-    """Return whether two code points are displayed as one character: a conservative subset of Unicode's grapheme
-    clusters.
-    """
+    """Return whether two code points are displayed as one character: a conservative subset of grapheme clusters."""
     return (
         unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors
         or "\u200d" in (before, after)  # joined emoji

@@ -1,7 +1,5 @@
-"""What a number may be written as besides digits: words of small numbers, names of months, Roman numerals.
-
-Small tables of the most frequent languages; other languages write numbers in digits, or have them restored.
-"""
+"""Other spellings of numbers than digits: words of small numbers, names of months, Roman numerals.
+Small tables of the most frequent languages; other languages write numbers in digits, or have them restored."""
 
 import functools
 import re

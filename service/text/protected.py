@@ -1,4 +1,4 @@
-"""Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
+"""Search for the parts of a source that the model must not change: placeholders, terms, identifiers, amounts."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,7 +138,6 @@ def _around(spans: Sequence[Protected], yielding: Iterable[Protected], others: S
 
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
-    """Return where spans start and end."""
     return [(span.start, span.end) for span in paced(spans)]
 
 

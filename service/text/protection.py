@@ -1,4 +1,4 @@
-"""Protection: symbols in the place of protected parts before translation, and their targets afterwards."""
+"""Protection: symbols replace protected parts before translation, and targets replace symbols afterwards."""
 
 import functools
 import re
@@ -154,11 +154,8 @@ def _targets(spans: Sequence[Protected]) -> str:
 
 
 def keep_order(spans: Sequence[Protected], places: MutableMapping[int, Span]) -> bool:
-    """Return whether placeholders are in another order than the source's, which changes what they mean.
-
-    Arguments of printf's kind that moved are left there. Tags that ended before they began are put in the source's
-    order.
-    """
+    """Return whether placeholders are in another order than the source's, which changes what they mean. Arguments of
+    printf's kind that moved are left there. Tags that ended before they began are put in the source's order."""
     if len(spans) < 2 or all(places[index] <= places[index + 1] for index in range(len(spans) - 1)):
         return False
     order = sorted(places, key=lambda index: (places[index], index))

@@ -95,10 +95,8 @@ class M2M100Tokenizer:
     """M2M100's tokenizer: a SentencePiece model, the ids of its pieces, and special tokens, whose ids may follow."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
-        """Load `file`, the SentencePiece model, and `vocabulary_file`, a `vocab.json`.
-
-        `special_tokens` are omitted from translations; `unk_id` is for pieces without an id.
-        """
+        """Load a SentencePiece model and a `vocab.json`; `unk_id` is for pieces without an id. `special_tokens` are
+        omitted from translations."""
         self._model = SentencePieceModel(file)
         self._ids = read_vocabulary(vocabulary_file)
         self.unk_id = unk_id
@@ -149,7 +147,6 @@ class MarianTokenizer(M2M100Tokenizer):
 
 
 def read_vocabulary(file: Path) -> dict[str, int]:
-    """Return the pieces and ids of a `vocab.json`."""
     try:
         return parse_vocabulary(file.read_bytes())
     except (OSError, ValueError) as error:

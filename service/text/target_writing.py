@@ -20,12 +20,12 @@ _BEGINNING = re.compile(r"\w+")
 
 
 class Side:
-    """What is before or after a part of a text: white space, and the sign beyond it, empty at an end of the text."""
+    """The surroundings of a part before or after it: white space, and the sign beyond, empty at an end of the text."""
 
     __slots__ = ("_at", "_is_before", "_text", "sign", "space")
 
     def __init__(self, text: str, place: int, *, is_before: bool, first: int = 0) -> None:
-        """Look at the side of `place`; before it, from `first` on."""
+        """Read the side of `place`; before it, from `first` on."""
         at = place
         if is_before:
             while at > first and text[at - 1].isspace():
@@ -43,7 +43,7 @@ class Side:
 
     @property
     def _word(self) -> str:
-        """Return the word there, or at least the part of it that is near, or the sign."""
+        """Return the adjacent word, or at least its near part, or the sign."""
         at = self._at
         if self._is_before:
             found = _END.search(self._text[max(0, at - _LONGEST_WORD) : at])
@@ -166,11 +166,8 @@ class _Writer:
         self._last = ""
 
     def write(self, place: Span, target: str, before: Side, after: Side, *, is_joined: bool) -> Span:
-        """Copy the text before a place, write the target there, and return its position.
-
-        `before` and `after` are the sides of the protected part in the source; its white space stays where the
-        translation allows it.
-        """
+        """Copy the text before a place, write the target there, and return its position. `before` and `after` are the
+        sides of the protected part in the source; its white space stays where the translation allows it."""
         is_inserted = place.start == place.end
         there = Side(self._old, place.start, is_before=True, first=self.old_end)
         if is_inserted and not there.space:

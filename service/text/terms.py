@@ -40,10 +40,7 @@ class TermTable:
     """
 
     def __init__(self, forms: Iterable[tuple[int, str]], form: Form) -> None:
-        """Index terms, given by ascending numbers, and by the texts by which they are found, which `form` returns, too.
-
-        Of terms of the same form the first wins. Passes checkpoints.
-        """
+        """Index terms, of ascending numbers, by texts in `form`; the first of equal ones wins. Passes checkpoints."""
         keys, numbers, lengths, are_terms, firsts = array("q"), array("i"), array("i"), array("b"), array("q")
         self.max_length = max_parts = 0
         for number, source in paced(forms):
@@ -79,8 +76,7 @@ class TermTable:
 
     def longest(self, text: str, places: Sequence[int], first: int) -> int:
         """Return the number of the longest term that begins at the word boundary with index `first` and ends at a later
-        one; `NONE` if there is none. `places` are all boundaries of the text.
-        """
+        one; `NONE` if there is none. `places` are all boundaries of the text."""
         start, found, last = places[first], NONE, first
         for step in self._steps:
             if last + step < len(places):

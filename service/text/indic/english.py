@@ -46,7 +46,7 @@ _BEFORE_NUMBERS = frozenset({"Art", "No", "pp"})
 
 
 def _full_stop(found: re.Match[str]) -> str:
-    """Return a word that ends with a full stop, apart from it if that ends the sentence; group 2 begins the next."""
+    """Separate the full stop of a word if it ends the sentence; group 2 begins the next one."""
     word, following = found[1], found[2]
     is_part = (
         ("." in word and re.search(_LETTER, word))

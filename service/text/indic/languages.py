@@ -32,7 +32,6 @@ _TAMIL_JA, _TAMIL_PA, _SHA, _SSA = 0x1C, 0x2A, 0x36, 0x37
 
 
 def is_known(code: str) -> bool:
-    """Return whether there are rules for a language's script."""
     return script_of(code) in {*BLOCKS, *_LIKE, *_OTHERS}
 
 
@@ -57,10 +56,8 @@ def conversion(source: str, target: str) -> Rule:
 
 
 def _in_tamil(place: int) -> int:
-    """Return the place of a letter that Tamil has instead: it writes all stops of a row, but the nasal, as the first.
-
-    The rows of five begin at 0x15; the last one, of the lips, is moved by one.
-    """
+    """Return the place of Tamil's letter instead: it writes all stops of a row, but the nasal, as the first.
+    The rows of five begin at 0x15; the last one, of the lips, is moved by one."""
     row, column = divmod(place - 0x15, 5)
     if 0x15 <= place <= 0x28 and place != _TAMIL_JA and 0 < column < 4:
         return 0x15 + 5 * row

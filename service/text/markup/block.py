@@ -15,7 +15,7 @@ _LESS_THAN = re.compile(r"<(?![\s=])")  # followed by these, it can't begin a ta
 
 
 class Spelling(NamedTuple):
-    """Whether the three signs of markup are written as themselves in text, and what a no-break space is written as."""
+    """How the three signs of markup, which may be unescaped, and a no-break space are written."""
 
     has_ampersands: bool = False
     has_less_than: bool = False
@@ -23,7 +23,7 @@ class Spelling(NamedTuple):
     no_break: str = "&nbsp;"
 
     def written(self, text: str) -> str:
-        """Return a text as HTML from which a browser reads just that text."""
+        """Escape a text so that a browser reads just that text."""
         if "&" in text and not (self.has_ampersands and decoded(text) == text):
             text = text.replace("&", "&amp;")
         if "<" in text:
@@ -34,7 +34,7 @@ class Spelling(NamedTuple):
 
 
 def spelling(texts: Iterable[str]) -> Spelling:
-    """Return how some texts, given as HTML, are written."""
+    """Return the spelling of texts given as HTML."""
     found = list(texts)
     no_break = next((match[0] for raw in found if (match := _NO_BREAK.search(raw))), "&nbsp;")
     return Spelling(

@@ -1,4 +1,4 @@
-"""Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
+"""Roles of HTML's tokens: blocks, parts of a sentence, and tags that may move within their sentence."""
 
 import re
 from collections import Counter
@@ -141,10 +141,7 @@ class _Reading:
 
 
 def _lines(html: str, found: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts with empty lines, and those before an item of a list, as line breaks: for texts of a program.
-
-    A page has elements for that, and lines that end anywhere.
-    """
+    """Split parts at empty lines and before items of a list, for texts of programs: pages have elements instead."""
     for part in found:
         start = part.start
         for match in _EMPTY_LINE.finditer(html, part.start, part.end) if part.role is Role.TEXT else ():
@@ -232,7 +229,7 @@ def _translated_again(
 
 
 def _is_control(tag: str) -> bool:
-    """Return whether the text on each side of an input is for another one, as that is for a box or a button."""
+    """Return whether an input separates the texts on its sides, as a box or a button does."""
     return attributes(tag).get("type", "").strip().lower() in ("button", "checkbox", "radio", "reset", "submit")
 
 

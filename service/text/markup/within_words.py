@@ -21,9 +21,7 @@ _SEPARATOR = re.compile(r"([\W_]+)")
 
 def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     """Put nodes that are within the same word into a group, which is a node over the word.
-
-    Of an element that begins or ends within a word and has others too, that tag is in the group.
-    """
+    Of an element that begins or ends within a word and has others too, that tag is in the group."""
     nodes = [root]
     for node in nodes:
         nodes += node.children
@@ -103,10 +101,8 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
 def placed_within(
     group: Node, source: str, translation: str, place: Span, *, is_whole: bool
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the tags within a word, in order, as `placement.insertions` does; `place` is where its translation is.
-
-    If that `is_whole`, no tag may be within it.
-    """
+    """Yield the tags within a word, like `placement.insertions`; none within its translation's `place` if that
+    `is_whole`."""
     tags: list[tuple[int, str]] = []
     changes: Counter[int] = Counter()  # how many more elements are around what follows an offset
     pending = [(node, False) for node in reversed(group.children)]
@@ -138,7 +134,7 @@ def placed_within(
 
 
 def _wanted(word: str, offsets: Sequence[int], translation: str) -> list[int]:
-    """Return where in the translation of a word each offset in the word, in order, would best be."""
+    """Return the best offset in the translation of a word for each offset in the word, in order."""
     parts, translated = _SEPARATOR.split(word), _SEPARATOR.split(translation)
     if parts[1::2] != translated[1::2]:
         parts, translated = [word], [translation]

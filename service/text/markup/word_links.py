@@ -141,9 +141,7 @@ def best_span(
 
 def fitted(wanted_needs: Sequence[int], spans: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
     """Move `spans` as little as needed so that they are sorted, disjoint, in bounds and have the words they need.
-
-    `wanted_needs` has the number of words that each needs. If there are too few words, the first spans get them.
-    """
+    `wanted_needs` has the number of words that each needs. If there are too few words, the first spans get them."""
     spare = high - low
     needs: list[int] = []
     for need in wanted_needs:

@@ -45,9 +45,7 @@ class NotXml(ValueError):
 @dataclass(frozen=True, slots=True)
 class TagRules:
     """Names of elements that are not translated, that always end a sentence, and that never do.
-
-    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway.
-    """
+    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway."""
 
     ignored: Collection[str] = ()
     splitting: Collection[str] = ()
@@ -150,10 +148,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
 
 
 def with_untranslated(html: str, names: Collection[str]) -> tuple[str, str]:
-    """Return HTML whose elements of these names are not translated, and what to remove from its translation.
-
-    Names are compared without case. Passes checkpoints.
-    """
+    """Return HTML with a mark on elements not to be translated, of any case, and the mark. Passes checkpoints."""
     number = 0
     while f"data-kept-{number}" in html:
         number += 1

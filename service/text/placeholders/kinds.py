@@ -1,8 +1,5 @@
-"""The kinds of placeholders, one table: how each is written, and whose it is.
-
-All repetitions are bounded, possessive or end at the next sign of their kind, so that any text takes linear time. None
-spans several lines.
-"""
+"""The kinds of placeholders, one table: the notation of each, and its origin. All repetitions are bounded, possessive
+or end at the next sign of their kind, so that any text takes linear time. None spans several lines."""
 
 import re
 from dataclasses import dataclass

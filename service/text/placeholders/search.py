@@ -39,7 +39,6 @@ class Placeholder(NamedTuple):
 
 
 def find_placeholders(text: str) -> list[Span]:
-    """Return the positions of the placeholders that `search_placeholders` finds."""
     return [Span(start, end) for start, end, _ in paced(search_placeholders(text))]
 
 
@@ -65,10 +64,8 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
 
 
 def _fenced(text: str) -> Iterator[Placeholder]:
-    """Yield code between runs of three or more backquotes, of which the second is no shorter, as chats have it.
-
-    It has several lines only if the first run is at the beginning of the code, or at an end of a line.
-    """
+    """Yield code between runs of three or more backquotes, the second no shorter, as in chats.
+    It has several lines only if the first run is at the beginning of the code, or at an end of a line."""
     opening: re.Match[str] | None = None
     for found in paced(_FENCE.finditer(text)):
         if opening is None or (opening[1] is None and _LINE_END.search(text, opening.end(), found.start())):
