@@ -29,8 +29,7 @@ class V1:
     def __init__(
         self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float, prefix: str = ""
     ) -> None:
-        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these; `prefix`
-        is before all paths."""
+        """Set the deadline of calls without one, but not of documents; `prefix` is before all paths."""
         self._translator = translator
         self._files = Files(documents)
         self._default_deadline_seconds = default_deadline_seconds

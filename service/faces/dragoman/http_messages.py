@@ -36,7 +36,7 @@ class _Message(BaseModel):
 
 
 def _bounds(low: float | None, high: float | None, *, excludes_low: bool) -> dict[str, Any]:
-    """Return the keywords of JSON Schema; the domain checks them, with its own words."""
+    """Return the keywords of JSON Schema; the domain checks them, with its own messages."""
     found: dict[str, Any] = {}
     if low is not None:
         found["exclusiveMinimum" if excludes_low else "minimum"] = low
@@ -79,7 +79,6 @@ class PlaceholderMessage(_Message):
 
 
 def about(name: str) -> str:
-    """Return what an option of a request means."""
     return REQUEST_OPTIONS[name].help
 
 
@@ -180,7 +179,6 @@ def deadline(milliseconds: float | None, default_seconds: float) -> float:
 
 
 def result_document(result: TranslationResult, *, with_segments: bool) -> Document:
-    """Return the answer to a call."""
     return {
         "translations": [translation_document(each, with_segments=with_segments) for each in result.translations],
         "model": result.model,
@@ -189,7 +187,6 @@ def result_document(result: TranslationResult, *, with_segments: bool) -> Docume
 
 
 def translation_document(translation: Translation, *, with_segments: bool) -> Document:
-    """Return the answer to one text."""
     document: Document = {
         "text": translation.text,
         "finish_reason": translation.finish_reason.value,

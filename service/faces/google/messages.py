@@ -44,11 +44,7 @@ T = TypeVar("T")
 
 def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: a field specific to Google's API is wrong; the translator checks the others.
-        Unimplemented: an option is not supported by this server.
-    """
+    Raise `InvalidRequest` if a field of Google's own is wrong, `Unimplemented` for an unsupported option."""
     check_parent(message.parent)
     checked_fields(message)
     if not message.contents:
@@ -98,7 +94,6 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def response_to_pb(
     request: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
 ) -> pb.TranslateTextResponse:
-    """Return the answer to a call; `with_glossary` are the translations with its glossary, if it has one."""
     return pb.TranslateTextResponse(
         translations=[_translation_to_pb(request, translation) for translation in translations],
         glossary_translations=[_translation_to_pb(request, translation, True) for translation in with_glossary],
@@ -152,11 +147,7 @@ def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -
 
 
 def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
-    """Return the glossaries that meet the conditions, such as `src=en AND tgt=de`; all without conditions.
-
-    Raises:
-        InvalidRequest: the conditions have another form.
-    """
+    """Return glossaries that meet conditions such as `src=en AND tgt=de`; raise `InvalidRequest` for other forms."""
     wanted = {}
     for condition in conditions.split(" AND ") if conditions else ():
         found = _CONDITION.fullmatch(condition.strip())
@@ -219,7 +210,7 @@ def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glos
 
 
 def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
-    """Return a glossary as one of the parent's; every parent has all glossaries."""
+    """Return a glossary under the given parent; every parent has all glossaries."""
     return pb.Glossary(
         name=glossary_name(parent, glossary_id(glossary)),
         language_pair=pb.Glossary.LanguageCodePair(
@@ -246,12 +237,7 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
 
 @contextmanager
 def in_googles_words(fields: Mapping[str, str], model: str) -> Iterator[None]:
-    """Raise errors for callers of Google's APIs: with the names of `fields`, that of the model as they gave it, and
-    Google's status.
-
-    Raises:
-        ServiceError: those of the block.
-    """
+    """Raise errors of the block in Google's terms: names of `fields`, the model's name as given, Google's status."""
     try:
         yield
     except ServiceError as error:

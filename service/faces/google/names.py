@@ -41,7 +41,6 @@ def glossary_of(name: str, field: str) -> str:
 
 
 def parent_of(name: str) -> str:
-    """Return the parent of a glossary with this full name."""
     return name.rpartition("/glossaries/")[0]
 
 

@@ -145,5 +145,4 @@ _ADVICE_OF = {rule.name: instead for instead, rules in UNSUPPORTED.items() for r
 
 
 def refusal(method: str) -> Unimplemented:
-    """Return the error of a method, such as `CreateGlossary`."""
     return Unimplemented("{method} is not supported by this server", method=Public(method), advice=_ADVICE_OF[method])

@@ -99,7 +99,6 @@ def detections_document(detected: Iterable[Sequence[DetectedLanguage]]) -> Docum
 
 
 def languages_document(languages: Iterable[ListedLanguage], has_names: bool) -> Document:
-    """Return the languages, with their names if the caller asked for them."""
     return {
         "data": {
             "languages": [

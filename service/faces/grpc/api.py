@@ -1,4 +1,4 @@
-"""An API as the gRPC server needs it, as `Route` is a path as the HTTP server needs it."""
+"""An API as the gRPC server needs it; `http.routes.Route` is its counterpart."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -33,5 +33,4 @@ class GrpcApi:
 
 
 def normal_priority(message: bytes) -> Priority:
-    """Return the priority of calls of an API that has none."""
     return Priority.NORMAL

@@ -39,7 +39,7 @@ _KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflect
 
 
 class CallInterceptor(Interceptor):
-    """Takes every call of every method the whole way; must be the only interceptor.
+    """Handles every call of every method; must be the only interceptor.
 
     To gRPC, all handlers take streams of requests: it would receive the messages of all others by itself, however many,
     where `Intake` does so in their turn. Handlers are built once for each method, and only known methods have one.
@@ -77,7 +77,7 @@ class CallInterceptor(Interceptor):
 
 
 class _MethodHandler:
-    """The way of the calls of one method. All methods belong to the event loop's thread."""
+    """The handler of one method's calls. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -207,7 +207,6 @@ class _MethodHandler:
         await end(context, status_of(failure), trailers)
 
     async def _refuse(self, call: Call, error: Exception, context: Context) -> NoReturn:
-        """End a call, before it is served, with the error's status."""
         status = status_of(self._pipeline.refuse(call, error))
         await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
 
@@ -252,10 +251,8 @@ async def _each_parsed(
 
 
 def host_of(peer: str) -> str:
-    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
-
-    All Unix sockets count as one host.
-    """
+    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000` or `ipv6:%5B2001:db8::1%5D:5000`.
+    All Unix sockets (`unix:`) count as one host."""
     kind, _, address = peer.partition(":")
     host = address.rpartition(":")[0]
     if kind != "ipv6":

@@ -116,10 +116,7 @@ class Memory:
 
     @classmethod
     def of(cls, max_bytes: int, largest_bytes: int) -> "Memory":
-        """Divide `max_bytes` among the parts; messages have at most `largest_bytes`.
-
-        A quarter is for messages being received, and a quarter for those of streams.
-        """
+        """Divide `max_bytes`: a quarter for messages being received, one for streams'; each at most `largest_bytes`."""
         streams = max(2, max_bytes // 4 // largest_bytes)
         singles = min(streams, 32)  # all may arrive in one iteration of the event loop
         held = ByteBudget(max_bytes - (singles + streams) * largest_bytes, largest_bytes)
@@ -131,7 +128,7 @@ class Memory:
 
     @property
     def num_bytes(self) -> int:
-        """Return the bytes in flight, including those of messages being received that may still arrive."""
+        """Return the bytes in flight, including those that messages being received may still need."""
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
@@ -143,7 +140,7 @@ class Intake:
         self._large = LargeMessages()
 
     def begin(self, context: Context, open_calls: OpenCalls | None, owner: str) -> CallHold:
-        """Begin to hold memory for an owner's call; raise `MemoryFull` if there is no room (`ByteBudget`)."""
+        """Hold memory for an owner's call from now on; raise `MemoryFull` without room (`ByteBudget`)."""
         hold = CallHold(self._memory.held, open_calls)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(hold.end)  # type: ignore[arg-type]
@@ -151,13 +148,8 @@ class Intake:
         return hold
 
     async def receive(self, context: Context, hold: CallHold, caller: Hashable) -> bytes:
-        """Return the call's message; from its arrival on the call is open.
-
-        Raises:
-            InvalidRequest: there is none.
-            MemoryFull: there is no room for it.
-            MessageTooSlow: it took too long while others waited.
-        """
+        """Return the call's message; from its arrival on the call is open. Raise `InvalidRequest` without one,
+        `MemoryFull`, or `MessageTooSlow` if it took too long while others waited."""
         message: Any = await self._memory.singles.receive(context.read, context.peer())
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled

@@ -1,4 +1,4 @@
-"""Assembly of APIs, the way of calls, health and reflection into one gRPC server; limits of its connections."""
+"""Builds one gRPC server of the APIs, the call interceptor, health and reflection; limits its connections."""
 
 import logging
 from collections.abc import Sequence
@@ -80,7 +80,6 @@ def _channel_options(config: ServerConfig, max_connections: int) -> list[tuple[s
 
 
 def connection_options(max_connections: int) -> list[tuple[str, int]]:
-    """Return options for `grpc.aio.server`."""
     return [
         ("grpc.max_allowed_incoming_connections", max_connections),
         ("grpc.enable_channelz", 1),  # which counts them: `num_connections`

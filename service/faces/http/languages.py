@@ -1,4 +1,4 @@
-"""The served languages, with their names and into which others each is translated, as several APIs list them."""
+"""The served languages as several APIs list them: with names, and the targets of each."""
 
 from dataclasses import dataclass
 

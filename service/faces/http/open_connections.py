@@ -19,8 +19,7 @@ Application = Callable[[Exchange], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Of one port: how many connections may be open, how long each may wait for its next request if not READ_SECONDS,
-    and whether a request is given up when its client is gone."""
+    """One port's connections: how many, the wait for the next request, and whether a request ends with its client."""
 
     most: int = MAX_CONNECTIONS
     idle_seconds: float | None = None
@@ -42,17 +41,15 @@ class State(Enum):
 
 
 class Connection(Protocol):
-    """What is to be known of a connection here."""
+    """The parts of a connection that this module uses."""
 
     state: State
     peer: tuple[str, int]
     is_trusted: bool  # a good key came with one of its requests
 
-    def stop(self) -> None:
-        """Close once the request that has arrived is answered."""
+    def stop(self) -> None: ...
 
-    def abort(self) -> None:
-        """Close at once."""
+    def abort(self) -> None: ...
 
 
 _MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)

@@ -110,11 +110,8 @@ class Routes:
                 self._fixed[path] = Found(there, _NO_PARTS)
 
     def find(self, path: str) -> Found | None:
-        """Return the routes of a path, as sent.
-
-        Where none has it, it is meant without the server's prefix, and with single slashes and none at its end: as
-        clients make a path of an address that ends with one.
-        """
+        """Return the routes of a path, as sent. Without one, the path is tried without the server's prefix, and with
+        single slashes and none at its end: clients produce those from an address that ends with one."""
         return self._exact(path) or self._exact(self._plain(path))
 
     def _plain(self, path: str) -> str:
@@ -133,10 +130,7 @@ class Routes:
         return None
 
     def failure(self, path: str) -> Failure:
-        """Return the error format of the API whose paths begin like `path`, which has no route.
-
-        Of several, the first; the first API of all where none begins so.
-        """
+        """Return the error format of the first API whose paths begin most like `path`, which has no route."""
         path = self._plain(path)
         known = (self._failures[each] for each in _beginnings(path) if each in self._failures)
         return next(known, self.all[0].failure)

@@ -83,7 +83,7 @@ def has_own_host(headers: Mapping[str, str], own_host: str) -> bool:
 
 
 def has_own_origin(headers: Mapping[str, str]) -> bool:
-    """Return whether a request is of no page, or of one that came from the same `Host`."""
+    """Return whether a request is from no page, or one of the same `Host`."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in _OWN_SITES
@@ -123,10 +123,8 @@ class PageRules:
 
 
 def page_rules(origins: Iterable[str], own_host: str, *, asks_for_keys: bool, takes_anyone: bool) -> PageRules | None:
-    """Return the rules of the port for calls, which `takes_anyone` if it is told to (`http_without_keys`).
-
-    Where callers need keys there are none: no page has one, and browsers don't add it, unlike cookies.
-    """
+    """Return the rules of the port for calls, which `takes_anyone` if configured so (`http_without_keys`).
+    With keys there are none: no page has one, and browsers don't add it, unlike cookies."""
     return None if asks_for_keys else PageRules(frozenset(origins), None if takes_anyone else own_host)
 
 

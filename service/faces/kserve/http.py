@@ -122,12 +122,12 @@ class KServe:
 
 
 def failure(error: ServiceError, _: Call) -> HttpAnswer:
-    """Return an error as Triton does: a sentence."""
+    """Return an error as Triton does: as a sentence."""
     return failure_in_json({"error": str(error)}, status_of_error(error))
 
 
 def _status_answer(word: str, is_so: bool, **more: str) -> HttpAnswer:
-    """Return the answer to a probe, whose status says it all: 400 for no, as Triton's."""
+    """Return the answer to a probe; its status is all that counts: 400 for no, as Triton's."""
     return in_json({**more, word: is_so}, status=HTTPStatus.OK if is_so else HTTPStatus.BAD_REQUEST)
 
 

@@ -46,9 +46,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """A parsed ModelInferRequest: one part for each language pair, the shape of the texts, which is that of outputs,
-    the names of these, and whether contents are raw.
-    """
+    """A parsed ModelInferRequest: a part for each language pair; shape and names of outputs; whether they are raw."""
 
     parts: tuple[Part, ...]
     shape: tuple[int, ...]
@@ -61,9 +59,8 @@ def call_from_pb(
 ) -> InferCall:
     """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
 
-    Raises:
-        InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
-        Unimplemented: a tensor is in shared memory, or a classification is requested.
+    Raise `InvalidRequest` for an unknown, missing or wrong tensor or parameter, `Unimplemented` for one in shared
+    memory or a requested classification.
     """
     checked_fields(message)
     outputs = _outputs_from_pb(message)
