@@ -56,7 +56,6 @@ def checksums(directory: Path) -> dict[str, str]:
 
 
 def bundle_bytes(directory: Path) -> int:
-    """Return the total size of the files in `directory`."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 

@@ -41,9 +41,7 @@ NO_CHANGES = Changes()
 @contextlib.contextmanager
 def changed(source: Path, changes: Changes) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a folder with the changed checkpoint, for the duration of the block, and what is changed, for people.
-
-    It is `source` itself if nothing is to be changed.
-    """
+    It is `source` itself if nothing is to be changed."""
     done: dict[str, Any] = {}
     base = changes.base or source
     if is_adapter(source) and (changes.base or _has_weights(source)):

@@ -116,9 +116,7 @@ def ask_if_installed(
 
 def verified_reading(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence], clock: Stages) -> dict[str, Any]:
     """Compare the model in float with its reference, for precisions that differ from it by themselves.
-
-    Return what the manifest's `verification` says of it: nothing without a reference, which is freed before.
-    """
+    Return what the manifest's `verification` says of it: nothing without a reference, which is freed before."""
     expected = ask_if_installed(checkpoint, sentences, clock, beam_sizes=[1])
     if expected is None:
         return {}
@@ -179,11 +177,8 @@ def _check_best(sentence: Sentence, scores: Floats, wanted: _Ids, reference: str
 def check_fidelity(
     directory: Path, manifest: Manifest, expected: ReferenceOutputs, load: Callable[[], ImportedCheckpoint]
 ) -> FidelityReport:
-    """Translate the same sentences with the engine, greedily and with beam search, and compare.
-
-    `load` loads the checkpoint's model, which is needed only if outputs differ: it would take too much memory beside
-    the engine.
-    """
+    """Translate the same sentences with the engine, greedily and with beam search, and compare. `load` loads the
+    checkpoint's model, which is needed only if outputs differ: it would take too much memory beside the engine."""
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)
     wanted_of = {1: expected.greedy, BEAM_SIZE: expected.beams} if expected.beams else {1: expected.greedy}

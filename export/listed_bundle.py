@@ -59,9 +59,7 @@ def write_listed(
     force: bool = False,
 ) -> Manifest:
     """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
-
-    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
-    """
+    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference."""
     clock = Stages(say)
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)

@@ -259,7 +259,6 @@ def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: Verifica
 
 
 def first_difference(expected: Sequence[int], given: Sequence[int]) -> int:
-    """Return the index of the first position where two different outputs differ."""
     return next(i for i, (a, b) in enumerate(itertools.zip_longest(expected, given)) if a != b)
 
 

@@ -59,7 +59,6 @@ def zero_if_finite(element_type: int) -> onnx.ModelProto:
 
 
 def all_graphs() -> dict[str, onnx.ModelProto]:
-    """Return file name -> graph."""
     return {
         "copy_blocks.onnx": copy_blocks(),
         "zero_if_finite.float16.onnx": zero_if_finite(TensorProto.FLOAT16),

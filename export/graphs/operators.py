@@ -1,8 +1,5 @@
-"""ONNX Runtime's own attention operators as calls that torch can trace.
-
-They are symbolic only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX Runtime's
-`docs/ContribOperators.md`.
-"""
+"""ONNX Runtime's own attention operators as calls that torch can trace. They are symbolic only: they appear in the
+exported graph and can't run in torch. Their contracts are in ONNX Runtime's `docs/ContribOperators.md`."""
 
 import torch
 from torch import Tensor
@@ -53,11 +50,8 @@ def multi_head_attention(
     scale: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
-
-    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores.
-    Returns (B, Q, H D).
-    """
+    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D). `lengths` (B,) int32
+    counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores. Returns (B, Q, H D)."""
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values, None, lengths, bias),

@@ -68,7 +68,6 @@ def has_large_weights(directory: Path) -> bool:
 
 
 def inline(name: str, array: npt.NDArray[Any]) -> onnx.TensorProto:
-    """Return an initializer that is stored in the graph itself."""
     tensor = _described(name, array.dtype, array.shape)
     tensor.raw_data = array.tobytes()
     return tensor

@@ -51,7 +51,6 @@ class _Settings:
 
 
 def is_adapter(directory: Path) -> bool:
-    """Return whether a folder has an adapter of PEFT, beside its base model or not."""
     return (directory / CONFIG_NAME).is_file()
 
 

@@ -80,5 +80,4 @@ NAMES = tuple(kind.name for kind in KINDS)
 
 
 def by_suffix(path: Path) -> Kind | None:
-    """Return the kind of checkpoints that files with such a name are."""
     return next((kind for kind in KINDS if kind.suffix and path.suffix == kind.suffix), None)

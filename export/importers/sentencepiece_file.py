@@ -40,12 +40,10 @@ class SentencePieces:
 
 
 def read_facts(path: Path) -> SentencePieceFacts:
-    """Load the file and return its facts."""
     return facts_of(stored_file.read(path))
 
 
 def facts_of(proto: bytes) -> SentencePieceFacts:
-    """Return the facts of a file's content."""
     processor, _ = _load(proto)
     pieces = _pieces(processor)
     return SentencePieceFacts(
@@ -59,12 +57,10 @@ def facts_of(proto: bytes) -> SentencePieceFacts:
 
 
 def pieces_of(proto: bytes) -> tuple[str, ...]:
-    """Return the pieces in a file's content."""
     return _pieces(_load(proto)[0])
 
 
 def read_pieces(path: Path) -> SentencePieces:
-    """Load the file and return its pieces."""
     processor, normalizer = _load(stored_file.read(path))
     fields, pieces = dict(_fields(normalizer)), _pieces(processor)
     kinds = (processor.is_control, processor.is_unknown, processor.is_unused)

@@ -38,9 +38,7 @@ _OPTIONS = {"pad_id": "padding", "unk_id": "unknown", "decoder_start_id": "start
 @dataclass(frozen=True, slots=True)
 class WordOptions:
     """How texts are split, into what `split` names or `regex` finds, and put together; unusual special tokens.
-
-    `join` stands between the tokens of a translation; `None`: a space between words, nothing between characters.
-    """
+    `join` stands between the tokens of a translation; `None`: a space between words, nothing between characters."""
 
     split: str = ""
     regex: str = ""

@@ -29,7 +29,6 @@ class ModelFiles:
 
     @property
     def names(self) -> list[str]:
-        """Return all names, sorted."""
         return sorted(self._entries)
 
     def first(self, *names: str) -> str | None:

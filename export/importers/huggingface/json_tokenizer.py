@@ -60,7 +60,6 @@ def model_of(document: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def scored_pieces(model: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the pieces of a unigram model, and their scores."""
     return [(str(piece), float(score)) for piece, score in model["vocab"]]
 
 
@@ -81,7 +80,6 @@ def use_metaspace(tokenizer: Tokenizer) -> None:
 
 
 def single_spaces() -> normalizers.Normalizer:
-    """Return the step that makes one space of several."""
     return normalizers.Replace(Regex(" {2,}"), " ")
 
 

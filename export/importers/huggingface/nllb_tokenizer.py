@@ -48,7 +48,6 @@ def is_nllb_language(token: str) -> bool:
 
 
 def read_nllb(directory: Path) -> TokenizerFiles:
-    """Read and check a checkpoint's tokenizer files."""
     tokenizer, config = _build(directory)
     size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
     added = tokenizer.get_added_tokens_decoder()

@@ -51,9 +51,7 @@ _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weigh
 @dataclass(frozen=True, slots=True)
 class T5Layout:
     """A `Layout`. `feed_forward_proj` is what a file that doesn't say means.
-
-    `scales_output`: what the projection reads is multiplied by d^-1/2, as in the first T5; `None` if files say.
-    """
+    `scales_output`: what the projection reads is multiplied by d^-1/2, as in the first T5; `None` if files say."""
 
     name: str
     scales_output: bool | None

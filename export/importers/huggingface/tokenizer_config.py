@@ -23,11 +23,8 @@ _FAST_FILE = "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class TokenizerConfig:
-    """The settings that concern tokens.
-
-    `special_tokens` maps the text of each to its id, `named_ids` names such as "eos_token" to ids. `document` is the
-    content of `tokenizer_config.json`, an empty object if it is missing.
-    """
+    """The settings that concern tokens. `special_tokens` maps the text of each to its id, `named_ids` names such as
+    "eos_token" to ids. `document` is the content of `tokenizer_config.json`, an empty object if it is missing."""
 
     special_tokens: dict[str, int]
     named_ids: dict[str, int]
@@ -50,9 +47,7 @@ class TokenizerConfig:
 
     def differing_ids(self, target: Mapping[str, int], target_name: str, name: str) -> list[str]:
         """Return a problem for each special token that has another id in a target's vocabulary.
-
-        transformers knows only the source's ids, and so mishandles different ones on the target's side.
-        """
+        transformers knows only the source's ids, and so mishandles different ones on the target's side."""
         return [
             f"{target_name}: the id of {text!r} is {target.get(text)}, in {name} it is {index}"
             for text, index in self.special_tokens.items()

@@ -1,4 +1,4 @@
-"""What a folder's tokenizer files say, and the reading of those that several kinds share."""
+"""The content of a folder's tokenizer files, and the reading of those that several kinds share."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,6 @@ class TokenizerFiles:
 
 
 def copied(directory: Path, spec: TokenizerSpec) -> dict[str, TokenizerFile]:
-    """Return the files of a tokenizer that a bundle has as they are."""
     return {name: directory / name for name in spec.files}
 
 
@@ -65,6 +64,5 @@ def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:
 
 
 def raise_if_any(problems: list[str]) -> None:
-    """Raise a `ValueError` of all problems."""
     if problems:
         raise ValueError("; ".join(problems))

@@ -45,7 +45,7 @@ def find_positions(trace: Trace, embedded: int, added: Tensor, most: int) -> Pos
 
 
 def _constants(trace: Trace, last: int) -> list[Tensor]:
-    """Return the tables that a value may be made of."""
+    """Return the tables of which a value may be made."""
     needed = {last}
     for number in range(last, -1, -1):
         needed |= {*trace.parents(number)} if number in needed else set()

@@ -1,4 +1,4 @@
-"""What a part of a traced module computes, found by running it on chosen vectors, one for each token."""
+"""The functions of a traced module's parts, found by running them on chosen vectors, one for each token."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,7 @@ class Affine(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Norm:
     """gain (x - mean) / sqrt(variance + epsilon) + bias; without mean and bias if it `is_rms`.
-
-    If epsilon `is_outside` the root, it is added to the standard deviation.
-    """
+    If epsilon `is_outside` the root, it is added to the standard deviation."""
 
     gain: Tensor
     bias: Tensor
@@ -186,7 +184,7 @@ class Probe:
         return True
 
     def layout(self, number: int) -> _Layout:
-        """Return how a value holds tokens; raise `ValueError` if that is not to be seen from its shape."""
+        """Return how a value holds tokens; raise `ValueError` if its shape does not show that."""
         if number not in self._layouts:
             self._layouts[number] = self._layout(number)
         return self._layouts[number]

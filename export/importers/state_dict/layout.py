@@ -180,7 +180,6 @@ def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found]
 
 
 def shipped() -> list[Layout]:
-    """Return the layouts in the package."""
     return [read_layout(path) for path in sorted(FOLDER.glob("*.toml"))]
 
 

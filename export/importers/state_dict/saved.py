@@ -93,5 +93,4 @@ def _flat(held: Any, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[tup
 
 
 def _word(value: Any) -> str:
-    """Return a value as layouts write it."""
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

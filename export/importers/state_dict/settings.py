@@ -89,9 +89,7 @@ class Settings:
 
 def read_settings(given: Path | Mapping[str, Any] | None, saved: Mapping[str, Any], problems: list[str]) -> Settings:
     """Read a file or its content, beside what the checkpoint says, and check all but the values for `ModelConfig`.
-
-    Each problem is added to `problems`; the result is then only good for finding more of them.
-    """
+    Each problem is added to `problems`; the result is then only good for finding more of them."""
     file, content = (given.name, read_json(given)) if isinstance(given, Path) else ("--config", given or {})
     document = {**saved, **content}
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
