@@ -73,11 +73,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How the tables of a format are read and written.
-
-    `count` tells about how many rows a file has, or `None` if only reading all of it would tell; `read` yields them in
-    chunks of a number of rows; `write` writes a new file; `join` writes one file of several, in order.
-    """
+    """Reading and writing of a format. `count` estimates a file's rows, `None` if only reading it would tell; `read`
+    yields them in chunks; `write` writes a new file; `join` writes one of several, in order."""
 
     name: str
     ending: str

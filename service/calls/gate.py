@@ -33,11 +33,8 @@ class _Window:
 
 
 class Usage:
-    """The amount of something used within the last minute, by name.
-
-    A sliding window counter keeps two numbers for each name: for the current minute and for the minute before, of which
-    it counts the share that is less than a minute ago. A moving window would store every single token.
-    """
+    """The amount of something used within the last minute, by name. A sliding window counter keeps two numbers, for
+    this minute and the one before, of which a share counts; not every token."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Read the time in seconds from `clock`, which must not jump, as that of the day does when it is set."""

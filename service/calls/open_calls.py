@@ -1,9 +1,9 @@
 """Open calls: a stop waits for these only, and each holds memory until it is answered.
 
-gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
-call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
+gRPC's own stop also waits for unresponsive peers, for calls begun but never sent, and sometimes for a call that it
+accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
 
-The bytes of messages and answers held at a time have a limit, so that a flood of calls can't fill the memory.
+Bytes of messages and answers are limited, so that a flood of calls can't fill the memory.
 """
 
 import asyncio
@@ -30,10 +30,9 @@ PIECE_BYTES = 64 * 2**10
 class ByteBudget:
     """Counts the bytes that calls hold. For the event loop's thread only.
 
-    Calls have owners: the API key, or the host where none is needed. Nobody waits for room. A call whose owner holds
-    its share already gets what another one of the same owner gives up that is still arriving; for others, the owner
-    that holds most gives up such a call, unless the asking one would then hold more. Otherwise the call is rejected,
-    and what it held is free. So of calls that have arrived in part and need more, some always go on.
+    The owner of a call is its API key or, where none is needed, its host. Nobody waits for room. If the owner holds its
+    share already, another of its calls that is still arriving gives up its bytes; otherwise the owner that holds most
+    does, unless the new call would hold more. Else the call is rejected, which frees its bytes. So some always proceed.
     """
 
     def __init__(self, max_bytes: int, largest_bytes: int) -> None:

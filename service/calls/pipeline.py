@@ -1,7 +1,7 @@
 """The pipeline of every call, shared by all protocols; faces wrap it and add protocol-specific parts.
 
-begin (id, origin) -> identify (API key) -> admit (queue) -> serve (record, log, trace, metrics, quota, errors).
-A call rejected before it is served goes through `refuse`, which costs less: it is counted, but not logged or traced.
+begin (id, origin) -> identify (API key) -> admit (queue) -> serve (record, log, trace, metrics, quota, errors). A call
+rejected before it is served goes through `refuse`, which is cheaper: it is counted, not logged or traced.
 """
 
 import asyncio
@@ -194,9 +194,8 @@ class CallPipeline:
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `time_left` returns the seconds until the call's deadline, if it has one. With `is_background` the work belongs
-        to a call that was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these
-        does not count.
+        `time_left` returns the seconds until the deadline, if there is one. With `is_background`, the call is answered
+        before `work` ends. Unless it `takes_tokens`, the token quota does not count.
         """
         span = self._observer.begin(call, metadata)
         try:
@@ -246,17 +245,14 @@ class CallPipeline:
 class LeastTime:
     """Learns the least time that calls must have left, from those that end in time and those that end late.
 
-    Beyond the event loop's capacity, calls wait in gRPC's queue before the server sees them, first in, first out. All
-    of them have little time left by then, and are processed and late. Calls that are rejected at sight cost less, so
-    that the queue gets shorter until the others have the time they need. Waiting for the engine is not learned here:
-    `service.engine.admission` knows it for each call.
+    Beyond the event loop's capacity, calls wait in gRPC's queue, first in, first out. All have little time left when
+    the server sees them, and end late. Rejecting them at once costs less, so the queue shrinks until others have enough
+    time. Waiting for the engine is left to `service.engine.admission`.
 
-    Follows a quantile by stochastic approximation (Robbins and Monro, "A Stochastic Approximation Method", 1951): a
-    call that ends late raises it and one in time lowers it, so that `_LATE_SHARE` of the accepted calls are late. It
-    is at most `_MOST` typical times, as calls with more time are late for other reasons, and halves every
-    `_HALF_LIFE_SECONDS`, as a value that rejects all calls would otherwise stay.
-
-    Times are in seconds; moments are of any monotonic clock.
+    Follows a quantile by stochastic approximation (Robbins and Monro, "A Stochastic Approximation Method", 1951): late
+    calls raise the value and others lower it, so that `_LATE_SHARE` of the accepted calls are late. It is at most
+    `_MOST` typical times, as longer calls are late for other reasons, and halves every `_HALF_LIFE_SECONDS`, as a value
+    that rejects all calls would never change. Times are in seconds of any monotonic clock.
     """
 
     def __init__(self) -> None:

@@ -88,10 +88,9 @@ def current_caller() -> str:
 
 
 def share_of(most: int, num_of_others: int) -> int:
-    """Return how much one caller may have of `most`, of which others have some: half of what these leave.
+    """Return one caller's share of `most`: half of what others leave, so that another caller always finds some.
 
-    So there is always something left for another caller (Choudhury, Hahne, "Dynamic queue length thresholds for
-    shared-memory packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998).
+    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6 (2), 1998.)
     """
     left = most - num_of_others
     return left // 2 or left
@@ -109,11 +108,8 @@ async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
 
 
 class DocumentTurns(Turns):
-    """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these.
-
-    The turns are fair in bytes, so a line of text does not wait for a book of each other caller (Golestani, "A
-    self-clocked fair queueing scheme for broadband applications", INFOCOM 1994).
-    """
+    """Turns of documents, limited in number and per caller (`share_of`), and fair in bytes: a line waits for no book.
+    (Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994.)"""
 
     def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int = sys.maxsize) -> None:
         super().__init__(most_at_once, most_of_one)

@@ -88,11 +88,10 @@ Answer = TypeVar("Answer")
 def map_chunks(
     items: Iterable[Item], call: Callable[[list[Item]], list[Answer]]
 ) -> Iterator[list[tuple[Item, Answer]]]:
-    """Call with items in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
+    """Call with items in chunks, several at a time; yield each chunk once it and all before it are answered.
 
-    A chunk takes the available items, up to its limits, and never waits for more: each line from a slow writer at the
-    other end of a pipe is answered immediately. `items` is read in a thread of its own, which may keep running if the
-    caller stops early.
+    A chunk takes the available items and never waits for more, so a slow writer's lines are answered immediately. A
+    thread of its own reads `items`, and may keep running if the caller stops early.
     """
     inbox = _Inbox(items)
     running: deque[tuple[list[Item], Future[list[Answer]]]] = deque()

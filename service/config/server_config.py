@@ -53,8 +53,8 @@ _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if val
 class ServerConfig:
     """The settings of `dragoman serve`; each field's description is the help of its flag.
 
-    With `model_control` "explicit", SIGHUP and `reload_seconds` apply to glossaries only. `grace_seconds` is also the
-    time that a replaced version has to finish its calls. The files of TLS may be replaced while the server runs.
+    With explicit `model_control`, SIGHUP and `reload_seconds` reload glossaries only. `grace_seconds` also limits how
+    long a replaced version may finish its calls. TLS files may be replaced at run time.
     """
 
     models: Path = _lax(Path("models"), "A bundle, or a repository <root>/<model>/<version>/.")

@@ -31,8 +31,8 @@ class WatchedFiles(Generic[T]):
     def refresh(self) -> bool:
         """Read the files again if they have changed; return whether the contents in use were replaced.
 
-        Files that can't be used are logged once, and the previous contents stay in use. A problem is logged only when
-        found twice in a row: files that belong together are often replaced one after the other.
+        Unusable files leave the contents in use, and are logged once, when found twice in a row: files that belong
+        together are often replaced one after the other.
         """
         stamp = self._look()
         if stamp == self._stamp:

@@ -1,8 +1,5 @@
 """Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`, `&&File`.
-
-The sign is removed before a label is translated, and put before a letter of the translation: the same one if possible,
-as its author made sure that no neighbour has it.
-"""
+The sign is removed before translation and put before a letter afterwards, if possible the same: it is unique there."""
 
 import re
 import unicodedata

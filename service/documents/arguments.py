@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFormat:
-    """How a kind of program writes arguments.
+    """The arguments of a kind of program.
 
-    `takes` is how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
-    writes it with the number of its first value, from 0; it is `None` if the format has no numbers. `escaped` are signs
-    that are doubled in text.
+    `takes` is how many values one takes in order: none if it is numbered or named. `numbered` writes it with the number
+    of its first value, from 0; `None` without numbers. `escaped` signs are doubled in text.
     """
 
     pattern: re.Pattern[str]
@@ -113,11 +112,8 @@ def format_of(flags: Collection[str]) -> ArgumentFormat:
 
 
 def in_order(kind: ArgumentFormat, source: Sequence[str], found: Sequence[int]) -> Sequence[str] | None:
-    """Return the arguments of a translation as they must be written so that each takes the same value as before.
-
-    `source` are the arguments of the source, `found` the places there of those of the translation, in its order. `None`
-    if the format can't express their order.
-    """
+    """Return the arguments of a translation, written so that each takes the same value as before; `None` if impossible.
+    `found` are their places among the `source` arguments, in the order of the translation."""
     firsts: list[int] = []
     number = 0
     for argument in source:

@@ -1,16 +1,13 @@
 """A process that reads a document, or writes its translation: `python -m service.documents.child`.
 
-Documents come from anyone, and reading one may take any time and memory: this process has limits of its own, and can be
-killed. One reads a document and ends, and another one reads it again to write it: in between its texts are translated,
-which may take much longer, and nobody waits for a process meanwhile.
+Documents are untrusted, and reading one may take any time and memory: this process has limits, and can be killed. One
+process reads a document, and another one reads it again to write it: no process waits for the translation between.
 
 Standard input and output carry frames: their length as `LENGTH`, then as many bytes.
 
-1. In: an `Order` in JSON.
-2. In: the document.
-3. To read it, out: a `Head` in JSON, then as many `Chunk`s in JSON; or a `Refusal` in JSON, and that is all.
-   To write it, in: `Translations` of each chunk in JSON; then out: a `Refusal`, whose problem is empty if there is
-   none, and the document with them.
+1. In: an `Order` in JSON, then the document.
+2. To read it, out: a `Head`, then its `Chunk`s, in JSON; or only a `Refusal`. To write it, in: `Translations` of each
+   chunk in JSON; out: a `Refusal`, whose problem may be empty, and the document.
 """
 
 import contextlib
@@ -48,11 +45,8 @@ class Order(TypedDict):
 
 
 class Head(TypedDict):
-    """What there is to know of a document as a whole.
-
-    `num_characters` are those of its texts. `sample` are some texts of type `sample_type` from the beginning, to detect
-    the language from; empty if there are no texts. `language` is what the document says of it, if it does.
-    """
+    """Facts about a whole document. `num_characters` are those of its texts.
+    `sample` is text of type `sample_type` for detection, maybe empty; `language` is the declared one, if any."""
 
     num_chunks: int
     num_texts: int

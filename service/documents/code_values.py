@@ -1,7 +1,7 @@
 """Values that are not texts: names, formats and other code, recognized by their form and their keys.
 
-A value of one word is a text, unless its form is that of code, or its key is one that programs read and the word is
-written as they write theirs: in `"align": "left"`, but not in `"type": "Kind"` or `"type": "type"`.
+A single word is a text, unless its form is that of code, or its key is one for programs and the word is written like
+theirs: in `"align": "left"`, but not in `"type": "Kind"` or `"type": "type"`.
 """
 
 import re

@@ -1,9 +1,8 @@
 """The texts of subtitles: one for each speaker of a cue, and one for a sentence over several cues.
 
 A cue keeps its number of lines, of about equal lengths, preferably broken after a sentence. The translation of a
-sentence over several cues is divided among them in proportion to the lengths of their texts. Words with times of their
-own stay in their cue, and a line that two cues show is one text, so that it is the same in both: automatic captions,
-and those of live television, roll up, each with the last line of the one before.
+sentence over several cues is divided in proportion to the lengths of their texts. Words with times of their own stay in
+their cue. A line that two cues show, as in automatic or live captions that roll up, is one text.
 """
 
 import re

@@ -1,10 +1,9 @@
 """Word documents (ECMA-376): paragraphs of the text, headers, footers, footnotes, endnotes and text boxes.
 
-A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one are in a tag of
-their own. Links, bookmarks, footnote marks, pictures and fields keep their places among the words; the results of
-fields, such as page numbers and references, stay as they are, and so do the readings of ruby. A box with text that is
-anchored in a sentence stays where it is. Signs that are raised or lowered stay at their words. Deleted text is not
-translated, nor is code, which styles and fonts tell, and notes tell what else is not, such as comments.
+A paragraph is a text. Its most frequent formatting is the paragraph's; words in another one have a tag. Links,
+bookmarks, footnote marks, pictures and fields keep their places among the words; results of fields, such as page
+numbers, and the readings of ruby stay. A box with text that is anchored in a sentence stays where it is, superscripts
+and subscripts at their words. Deleted text is left, as is code, recognized by styles and fonts; notes list more.
 """
 
 import functools

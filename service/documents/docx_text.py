@@ -23,12 +23,11 @@ _HYPHENABLE = re.compile(r"[\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A part of a paragraph, by itself: for text, `raw` is a run of it alone.
+    """A part of a paragraph, from `start` to before `end` of the source; a text's `raw` is a run of it alone.
 
     `kind` is `None` for a barrier: text never moves across it. `field` is "begin", "separate" or "end" of a field, or
-    "instruction". It is from `start` to before `end` of the source; if that is within a run, `splits_before` and
-    `splits_after` say so, and `properties` are the run's. One that `is_in_place` is never moved: `raw` and `raw_after`
-    are written around it.
+    "instruction". Within a run with `properties`, it `splits_before` or `splits_after` that. One that `is_in_place` is
+    never moved: `raw` and `raw_after` are written around it.
     """
 
     kind: Kind | None

@@ -1,7 +1,7 @@
 """Paragraphs of runs in DrawingML and SpreadsheetML (ECMA-376): of slides, text boxes, charts, and cells.
 
-A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one, such as links, are
-in a tag of their own. Fields, such as the slide's number, stay, and so does code, which is in a font of fixed pitch.
+A paragraph is a text. Its most frequent formatting is the paragraph's; words in another one, such as links, have a tag.
+Fields, such as the slide's number, stay, and so does code, in a font of fixed pitch.
 """
 
 import functools

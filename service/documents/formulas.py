@@ -1,8 +1,5 @@
-"""Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`.
-
-Formulas stay, so these texts do, too, else the formulas would not find them. Where a formula makes an address of text,
-as `INDIRECT(A1&"!B2")` does, names of sheets and ranges stay as well; an address names no text, and is none.
-"""
+"""Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`, stay.
+Where a formula makes an address of text, as `INDIRECT(A1&"!B2")`, names of sheets and ranges stay, too."""
 
 import re
 

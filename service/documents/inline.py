@@ -1,9 +1,8 @@
 """Sentences with markup of any format, handed to the translator as HTML with inline tags, and taken back.
 
-Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a raised
-or lowered sign, `<img id="3">` for a mark without text, `<code id="4">` for text that stays as it is, `<br id="5">` for
-a line break. What comes back is matched by number, so the markup that is written is the source's, whatever a translator
-has made of the tags.
+Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a
+superscript or subscript, `<img id="3">` for a mark without text, `<code id="4">` for text that stays, `<br id="5">` for
+a line break. Tags are matched by number, so the source's markup is written, whatever the translator made of them.
 """
 
 import enum
@@ -37,11 +36,8 @@ _TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img
 
 
 class Piece(NamedTuple):
-    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text.
-
-    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word. What is
-    `KEPT` as it `is_code` is no field.
-    """
+    """A piece: markup as written in the document, or decoded text, which is that of `TEXT` or what `KEPT` shows.
+    A pair that `is_raised` may hold a sign that belongs to a word. `KEPT` that `is_code` is not a field."""
 
     kind: Kind
     raw: str = ""
@@ -181,11 +177,8 @@ class FormattedText:
         return "".join(output)
 
     def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
-        """Yield the pieces with those that open and close other formatting, which is the `text` of these.
-
-        White space and marks have that of the text before them in the same pair and line, unless this is raised; white
-        space before all text has its own.
-        """
+        """Add pairs for formattings other than the `text` one. White space and marks have that of the text before, in
+        the same pair and line, unless raised; initial white space its own."""
         current = before = self._base
         is_first = True
         for formatting, piece in runs:

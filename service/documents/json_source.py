@@ -1,9 +1,8 @@
 """JSON with the strings of a program (RFC 8259): the values that are strings, at any depth.
 
-Keys, numbers and white space stay; of two equal keys both values are translated. By convention these stay, too, with
-all that is in them: values of keys that begin with `@` (Flutter's ARB) or `$` (JSON Schema); and where every value of
-the root has the shape of an entry of a known format, all of it but its text: of Chrome's `messages.json` the
-`description` and the `placeholders`. Placeholders in texts, such as i18next's `{{name}}`, are the translator's.
+Of two equal keys both values are translated. Keys, numbers and white space stay; so do, by convention, values of keys
+that begin with `@` (Flutter's ARB) or `$` (JSON Schema) and, if every value of the root is an entry of a known format,
+all but its text: `description` and `placeholders` of Chrome's `messages.json`.
 """
 
 import json

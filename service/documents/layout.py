@@ -42,11 +42,8 @@ def _split(piece: Piece, write: Callable[[str], str]) -> Iterator[Piece]:
 
 
 def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callable[[P | None], P]) -> list[P]:
-    """Return pieces with line breaks between elements that have nothing else beside them, such as the items of a menu.
-
-    `is_element` recognizes the openings of such elements, and `separate` makes a line break of what is between two of
-    them, if there is anything.
-    """
+    """Return pieces with line breaks between elements that stand alone, such as the items of a menu. `is_element`
+    recognizes their openings, and `separate` makes a line break of what is between two of them, if anything."""
     depth = 0
     places: list[int] = []  # of the pieces that are in no pair
     openings: list[int] = []

@@ -29,11 +29,8 @@ def broken_lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines
 
 
 def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
-    """Return pieces in as many runs of words as there are lengths, in about their proportions; none is empty.
-
-    Pairs that a cut is in are closed before it and opened again after it. If there are fewer words than runs, the last
-    one is repeated.
-    """
+    """Divide pieces into as many runs of words as there are lengths, in about their proportions; none is empty.
+    A cut closes pairs and opens them again. If there are fewer words than runs, the last one is repeated."""
     if len(lengths) == 1:
         return [list(pieces)]
     closings = {id(pieces[start]): pieces[end] for start, end in partners_of(pieces).items()}

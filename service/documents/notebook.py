@@ -1,8 +1,5 @@
-"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells.
-
-All else stays byte for byte: code, raw cells, outputs, metadata, attachments, and how the JSON is laid out. The source
-of a cell is one string or a list of lines, and comes back in the same form.
-"""
+"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells. Everything else stays
+byte for byte, including the layout of the JSON, and whether a source is a string or a list of lines."""
 
 import itertools
 import re

@@ -1,9 +1,8 @@
 """OpenDocument texts, presentations and spreadsheets (https://docs.oasis-open.org/office/OpenDocument): paragraphs.
 
-A paragraph or heading is a text, wherever it is: in tables, lists, boxes, notes, headers, speaker's notes. Spans and
-links follow their words; fields stay as they are, notes and pictures keep their places. Left as they are: comments,
-deleted text, code, which styles and fonts tell, cells that are computed or no text, names, and descriptions of
-pictures.
+A paragraph or heading is a text, also in tables, lists, boxes, notes, headers, speaker's notes. Spans and links follow
+their words; fields stay, notes and pictures keep their places. Left are comments, deleted text, code, recognized by
+styles and fonts, cells that are computed or not text, names, and descriptions of pictures.
 """
 
 import bisect

@@ -1,8 +1,7 @@
-"""Plural forms of texts, made of two sentences: one for one thing, and one for many.
+"""Plural forms, made of a sentence for one thing and one for many; each language's categories for whole numbers.
 
-The plural categories of each language for whole numbers, and notes on those that a document lacks. Source:
-https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`. Where
-forms have such names, only those of the source are written.
+Source: https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`.
+Where forms are named, only those of the source are written, with a note on those that are missing.
 """
 
 from collections.abc import Collection, Mapping, Sequence

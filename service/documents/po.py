@@ -1,10 +1,9 @@
 """GNU gettext's PO files (https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html), and its templates.
 
-Only `msgstr` changes, and the flag `fuzzy` of an entry that a person should check: because the call that translated it
-says so, or because its arguments are in an order that its format can't tell. An entry that is fuzzy gets a new
-translation and stays fuzzy. Of an entry with plural forms the first is the translation of `msgid`, and the others, or a
-single one, are that of `msgid_plural`. A translator knows no more sentences than these two, so an entry of three or
-more forms is fuzzy. A template also gets a charset and a language.
+Only `msgstr` changes, and the flag `fuzzy` of an entry to check: the call says so, or its arguments are in an order
+that its format can't express. A fuzzy entry gets a new translation and stays fuzzy. Plural forms are translations of
+`msgid`, the first, and of `msgid_plural`, the others or a single one, so an entry of three or more forms is fuzzy. A
+template also gets a charset and a language.
 """
 
 import functools

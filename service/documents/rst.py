@@ -1,9 +1,7 @@
-"""reStructuredText, as docutils and Sphinx read it.
-
-Source: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html.
+"""reStructuredText, as docutils and Sphinx read it: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html.
 
 Titles, paragraphs, items, terms, notes and the texts of directives are texts; a paragraph becomes one line, and the
-lines of a title are as long as it. What is not read exactly stays: tables, and directives that are not known.
+lines of a title get its length. What is not read exactly stays: tables, and unknown directives.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""Sentences of reStructuredText: their pieces, and translations written so that markup is seen as that.
+"""Sentences of reStructuredText: their pieces, and translations written so that markup is recognized.
 
-Inline markup starts behind white space or a sign and ends before one, and knows no nesting; where a word is beside it,
-an escaped space parts them (https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#inline-markup).
+Inline markup needs white space or a sign around it, else an escaped space, and does not nest:
+https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#inline-markup.
 """
 
 import re

@@ -1,8 +1,5 @@
-"""Apple's `.stringsdict`: a property list of strings that depend on a number, a width or a device.
-
-All strings are texts but those that say what a variable is:
-https://developer.apple.com/documentation/xcode/localizing-strings-that-contain-plurals.
-"""
+"""Apple's `.stringsdict`: a property list of strings by number, width or device; those describing variables stay.
+https://developer.apple.com/documentation/xcode/localizing-strings-that-contain-plurals"""
 
 from collections.abc import Iterator
 

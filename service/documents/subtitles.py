@@ -1,8 +1,5 @@
 """Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found. Times begin a cue.
-
-Times, numbers, settings and line ends stay as they are, and so does what is no cue. What a cue says is read and written
-by cues.py.
-"""
+Times, numbers, settings, line ends, and all that is not a cue stay. The texts of cues are left to cues.py."""
 
 import html
 import re

@@ -99,8 +99,8 @@ def _unfitting(source: str, start: int, line: int) -> DocumentError:
 def split_records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -> Iterator[tuple[int, str, list[str]]]:
     """Yield records: the number of the first line, from 1, the text with its line end, and the cells.
 
-    An open quote goes on in the next lines if it ends there. In corpora, which `may_be_plain`, a quote is a character
-    as any other: a line with all cells is a record unless a quote is doubled, or open where the next has not all.
+    A quote may go on in the next lines. In corpora, which `may_be_plain`, it is an ordinary character: a line with all
+    cells is a record unless a quote is doubled, or open where the next line lacks cells.
     """
     csv.field_size_limit(MAX_CELL)
     number, width, waiting = 1, -1, deque[str]()
@@ -136,9 +136,9 @@ def _cells(text: str, delimiter: str) -> list[str] | None:
 def read_csv(data: bytes, options: DocumentOptions) -> Document:
     """Read comma-separated values.
 
-    The delimiter is what a first line `sep=;` says, else the one of `,`, `;`, tab and `|` of which the first records
-    have equally many, and which makes the asked columns names; there is none if there is one column. Delimiter, quotes
-    and line ends stay as they are. A translation is in quotes if the text was, or if it needs them.
+    The delimiter is what a first line `sep=;` says, else that of `,`, `;`, tab and `|` which divides the first records
+    equally and makes names of the asked columns; a single column has none. Delimiter, quotes and line ends stay; a
+    translation is quoted if the text was, or if necessary.
     """
     source, encode = decoded(data)
     sep_line = SEP_LINE.match(source)

@@ -1,8 +1,5 @@
 """Translation memories (`.tmx`; https://www.gala-global.org/tmx-14b): segments are translated into a variant beside.
-
-A variant in the language of the translations is kept, unless it is empty. White space in a segment is its own. A
-translation that a person should check gets a note.
-"""
+An existing variant is kept unless it is empty. White space in a segment stays. Translations to check get a note."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,9 +1,8 @@
 """XLIFF 1.2 and 2 (https://docs.oasis-open.org/xliff): sources are translated into targets.
 
-A target that has a translation is kept, unless its state says that it needs one. Targets that are written get the
-state `translated`, or one that asks for a review if the call that translated them says so; in 1.2 also the qualifier
-`mt-suggestion`. Their language is written in BCP 47, whichever spelling the caller has for it. Of several `<file>`s
-those of other languages stay as they are.
+A target with a translation is kept, unless its state asks for one. Written targets get the state `translated`, or one
+that asks for a review if the call does; in 1.2 also the qualifier `mt-suggestion`. Their language is written in BCP 47,
+however the caller spells it. `<file>`s of other languages stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Spreadsheets (ECMA-376): shared and inline strings, text boxes, and titles of charts.
 
-Formulas, names of sheets and numbers stay, and so do texts of cells that formulas, filters or tables name: a table is
-damaged if the name of a column is not the text of its cell. The reading of Japanese words is left out of what is
-translated, as it says at which characters they are. Formulas that show text are computed when the file is opened.
+Formulas, names of sheets and numbers stay, and so do texts that formulas, filters or tables name: a table is damaged if
+a column's name is not its cell's text. Readings of Japanese words, which refer to characters, are dropped from
+translations. Formulas that show text are computed when the file is opened.
 """
 
 import html

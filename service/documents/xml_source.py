@@ -1,8 +1,7 @@
 """XML by position: elements with the bytes that they were read from, so that everything else can stay as it is.
 
-Documents are untrusted. One that declares an entity is rejected, and so is one that refers to an entity of a document
-type elsewhere: none is ever expanded, and nothing is ever loaded. Depth is limited, and only the elements that are
-asked for are kept.
+Documents are untrusted. One that declares an entity, or refers to one of an external document type, is rejected: none
+is ever expanded or loaded. Depth is limited, and only the requested elements are kept.
 """
 
 import re
@@ -29,10 +28,10 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element; its name as written, with its prefix, and its content: elements and decoded texts.
+    """An element: its name as written, with its prefix, its attributes, and its content, elements and decoded texts.
 
-    In the source, its start tag is from `start` to before `inner`, its end tag from `outer` to before `end`; for an
-    empty-element tag the last three are equal. An element that was not asked for has no `children`.
+    Its start tag is from `start` to before `inner`, its end tag from `outer` to before `end`; in an empty-element tag
+    the last three are equal. An element that was not requested has no `children`.
     """
 
     name: str

@@ -1,11 +1,9 @@
 """YAML (https://yaml.org/spec/1.2.2) with the strings of a program, such as Rails' locales.
 
-Texts are the values that are strings, where libyaml finds them; they are written in the style that they had.
-
-Keys, comments, anchors, aliases, numbers, truth values and symbols stay, and so do the values of other tags than
-`!!str`. By Rails' conventions all below `formats`, and `format` below `number`, stays; a value whose key ends in
-`_html` is HTML; and if the one key of the root is a language code, as in `config/locales/en.yml`, it becomes that of
-the target.
+Texts are the values that are strings, where libyaml finds them, written in their own style. Keys, comments, anchors,
+aliases, numbers, truth values, symbols, and values of tags other than `!!str` stay. By Rails' conventions, so does all
+below `formats`, and `format` below `number`; a value whose key ends in `_html` is HTML; and if the one key of the root
+is a language code, as in `config/locales/en.yml`, it becomes the target's.
 """
 
 import functools

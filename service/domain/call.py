@@ -1,8 +1,5 @@
-"""The current call: its id, its caller, and what it did when.
-
-Each call has one record, which `current_call` returns in any of the call's tasks. Only the event loop's thread writes
-to it; the call's trailers, its line in the access log and its spans are made from it.
-"""
+"""The current call: its id, its caller, and what it did when. Each call has one record, `current_call` in all of its
+tasks, to which only the event loop's thread writes; trailers, the access log and spans are made from it."""
 
 import enum
 import socket
@@ -103,8 +100,7 @@ class Caller:
 class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
 
-    If a call uses several models, `model` is the first one. Token counts are those of its translations, cached ones
-    included; characters, of documents only, are those of their texts.
+    `model` is the first one used. Token counts include cached translations; characters are counted of documents only.
     """
 
     method: str = ""

@@ -1,8 +1,7 @@
 """Checkpoints of long computations for a call, about a millisecond apart, at which they may be interrupted.
 
-Code that scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
-`ComputePool` yields to shorter work, and aborts work whose caller has gone. Elsewhere a checkpoint does nothing, so
-functions with checkpoints remain pure functions of their arguments. (The name is Trio's.)
+Code that scans a caller's text passes one at least every few thousand characters. On threads of the `ComputePool` it
+yields to shorter work, and aborts abandoned work. Elsewhere it does nothing, so functions remain pure. (Trio's name.)
 """
 
 import time

@@ -109,10 +109,9 @@ class ServiceError(Exception):
     ) -> None:
         """Store the parts of the message.
 
-        `problem` describes the error. If there are `given` values, or if it begins with `{path}`, it is a format string
-        with these values by name: a caller's text is shortened and quoted, a `Path` is spelled in the terms of the API,
-        and `Public` text and numbers are shown unchanged. `allowed` and `advice` follow, as clauses without a final
-        period.
+        If there are `given` values, or if it begins with `{path}`, `problem` is a format string with these values by
+        name: a caller's text is shortened and quoted, a `Path` is spelled in the terms of the API, and `Public` text
+        and numbers are shown unchanged. `allowed` and `advice` follow, as clauses without a final period.
         """
         super().__init__(problem)
         self.problem = problem

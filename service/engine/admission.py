@@ -98,13 +98,12 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
 class Admission:
     """Measures the queue by work, not by calls: the estimated row-steps that wait, times the measured seconds of each.
 
-    Callers take turns, and so do each caller's calls (`waiting`). A new call therefore does not wait for the whole
-    queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
-    its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
-    others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
-    sooner or later. Until something has been measured, calls are rejected only if the queue is full.
-
-    Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
+    Callers take turns, and so do each caller's calls (`waiting`), so a new call does not wait for the whole queue:
+    ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of its
+    caller's other calls as it has itself. Excess demand thus rejects the caller that causes it. Estimates describe
+    typical sequences: a long queue comes close to them, a single text may differ much. Until something was measured,
+    only a full queue rejects. Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from
+    slightly different moments.
     """
 
     def __init__(self, queue: RequestQueue, costs: Costs, max_waiting: int, max_queue_seconds: float) -> None:

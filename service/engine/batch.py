@@ -39,9 +39,8 @@ _ROW_PACKING = _packing(fused_io.ROW)
 class SearchState:
     """Arrays of `bundle.fused_io`, whose `ROW` has one entry per row. Only beams use the last four.
 
-    A row's `slot` says which row of a fused graph's caches is its own: these never move, so when a row moves, the two
-    rows swap their slots, and slots are always a permutation. The sources of a sequence's rows are in the slot that its
-    first row had when it joined.
+    A row's `slot` is its row of a fused graph's caches, which never move: when a row moves, both rows swap slots, so
+    slots are always a permutation. A sequence's sources are in the slot that its first row had when it joined.
     """
 
     rows: Records  # (N,) of `ROW`

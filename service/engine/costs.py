@@ -33,9 +33,8 @@ class Average:
 class Costs:
     """The costs of work on an engine's workers. Not thread-safe: the engine uses it under its lock.
 
-    A row-step is one step of one hypothesis: a beam of four makes four per step. How a step's time grows with its rows
-    is measured once, by warm-up; turns then tell by how much they are slower than that, with whatever number of rows.
-    So a server that is kept at some number of rows also knows what others take now.
+    A row-step is one step of one hypothesis: a beam of four makes four per step. Warm-up measures once how a step's
+    time grows with its rows; turns measure a common slowdown, at any number of rows, which then applies to all numbers.
     """
 
     def __init__(self, num_workers: int, max_rows: int, step_seconds: Mapping[int, float] | None = None) -> None:

@@ -27,10 +27,9 @@ _FAILED = "the engine has failed and is being restarted"
 class Engine:
     """Continuous batching: sequences join when slots are free and leave when they end, without waiting for a batch.
 
-    Here are the engine's life and what callers do; `turns` is what its workers do. Every sequence accepted by `submit`
-    gets exactly one terminal update, whatever happens.
-
-    An engine starts once. After a failure it may be restarted; once stopped, it stays stopped.
+    This is the engine's life and interface; its workers' part is `turns`. Every sequence accepted by `submit` gets
+    exactly one terminal update. An engine starts once. After a failure it may be restarted; once stopped, it stays
+    stopped.
     """
 
     def __init__(
@@ -42,11 +41,8 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         step_seconds: Mapping[int, float] | None = None,
     ) -> None:
-        """Create an engine that is not started yet.
-
-        `step_seconds` are measured durations of a worker's step by the number of its rows, all of them included. If
-        they were not measured, no call is rejected for the length of the queue until the engine has measured a step.
-        """
+        """Create an engine that is not started yet. `step_seconds` are a worker's measured seconds per step, by its
+        rows. Without, queues are not limited until the first step."""
         self._config = config
         self.listener = listener
         self._clock = clock

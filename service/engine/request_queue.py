@@ -16,11 +16,10 @@ Unwanted = tuple[Sequence, ServiceError, FinishReason]  # who is to be dropped, 
 
 
 class RequestQueue:
-    """The accepted sequences: those that wait for slots (`waiting`) and those that are decoded, with their deadlines
-    and cancellations. Each gets exactly one update, which `take_updates` returns.
+    """The accepted sequences, those that wait for slots (`waiting`) and those being decoded, with deadlines and aborts.
 
-    Not thread-safe: the engine's threads use it under one lock. Query the parts directly, but make changes through this
-    class only.
+    Each gets exactly one update, which `take_updates` returns. Not thread-safe: the engine's threads use it under one
+    lock. Query the parts directly, but make changes through this class only.
     """
 
     def __init__(

@@ -24,10 +24,9 @@ class WaitingQueue:
     Priorities share the slots 16 : 4 : 1 as long as each has waiting sequences (stride scheduling: Waldspurger, Weihl,
     1995). Within a priority, turns follow the `origin` of sequences: callers take turns (a queue for each source:
     Nagle, "On Packet Switches With Infinite Storage", RFC 970, 1985), within a caller its parts, and so on (Bennett,
-    Zhang, "Hierarchical packet fair queueing algorithms", SIGCOMM 1996), down to the sequences of a call, which are
-    taken in order. Each time a sequence is taken, every level of its origin goes to the back of its round. So a call
-    with a thousand sentences delays a single one by one sentence, and a caller with a thousand calls delays another
-    caller's call by one, not by a thousand.
+    Zhang, "Hierarchical packet fair queueing algorithms", SIGCOMM 1996), down to the sequences of a call, in order.
+    Taking a sequence sends every level of its origin to the back of its round. So a call with a thousand sentences
+    delays a single one by one sentence, and a caller with a thousand calls delays another caller's call by one.
 
     Room is limited in proportion to what is free (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
     packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998): a caller that fills the queue leaves room for
@@ -50,11 +49,8 @@ class WaitingQueue:
         return sequence in self._classes[sequence.priority].round
 
     def room(self, origin: Origin) -> int:
-        """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
-
-        An origin without waiting sequences may have all that is free; otherwise the free room bounds its share, so that
-        some is left for others.
-        """
+        """Return how many more sequences of this origin should be admitted, never more than `admit` would take. Without
+        waiting sequences it may have all that is free; else free room bounds its share, to leave some for others."""
         room = free = self._max_waiting - self.num_sequences
         per_newcomer = 1  # the decrease of `free`, here, per admitted sequence
         rounds = [class_.round for class_ in self._classes.values()]
@@ -96,10 +92,11 @@ class WaitingQueue:
         return min(num_ahead + others, self.num_sequences)
 
     def candidates(self) -> Iterator[Sequence]:
-        """Yield sequences in the order in which they should run: priorities by their shares, and within each the first
-        sequence of each caller's first call, then the first of each one's second...
+        """Yield sequences in the order in which they should run; the queue must not change while the iterator is in
+        use.
 
-        Read-only; the queue must not change while the iterator is in use.
+        Priorities come by their shares, then first sequences of callers' first calls, then those of their second ones
+        ...
         """
         waiting = [class_ for class_ in self._classes.values() if class_.round.size]
         if len(waiting) == 1:  # as nearly always

@@ -28,10 +28,11 @@ class BackgroundWork:
         work: Callable[[], Awaitable[None]],
         on_failure: Callable[[ServiceError], Awaitable[None]],
     ) -> "asyncio.Task[None]":
-        """Start work for the current call's caller, who pays for it, as the call `name` with the same id.
+        """Start work for the current call's caller, who pays for it, as the call `name` with the same id and
+        `metadata`.
 
-        `metadata` is that of the current call. `on_failure` is called with the reason if the work fails, or is
-        cancelled by `close` after it has begun. The task that is returned never fails.
+        `on_failure` is called if it fails, or is cancelled by `close` after it has begun. The returned task never
+        fails.
         """
         call = current_call().another()
         call.method = name

@@ -24,10 +24,10 @@ class Leg(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How texts of one language become texts of another: by one model, or by two, by way of a pivot language.
+    """The way from one language to another: one model, or two by way of a pivot language.
 
-    Without legs they are of the other language already, and stay unchanged. `writer` is the model of the last leg, or
-    one that knows the language. `pivot_language_code`, BCP 47, is empty with one leg.
+    Without legs, texts are in the target already, and stay; `writer` then knows the language, else it is the last leg's
+    model. `pivot_language_code`, BCP 47, is empty with one leg.
     """
 
     writer: LoadedModel
@@ -127,10 +127,10 @@ class Catalogue:
     def resolve(self, name: str, version: str, source: str, target: str) -> Route:
         """Find the models and their language pairs.
 
-        With an empty `name`, the model whose pair is nearest to these codes is chosen, the first of equally near ones;
-        with an empty `version`, the highest that is served. If no model has the pair, two translate it by way of a
-        pivot language; of a named model, two of its own pairs do. If there is no such way from a language to itself, or
-        to the same in another region, the route has no legs.
+        An empty `name` chooses the model whose pair is nearest to these codes, the first of equally near ones; an empty
+        `version` the highest one. If no model has the pair, two translate it by way of a pivot language; of a named
+        model, two of its own pairs do. Between a language and itself, or another region of it, the route may have no
+        legs.
         """
         return _remembered(self._resolved, (name, version, source, target), self._resolve)
 

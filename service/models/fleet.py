@@ -1,8 +1,8 @@
 """The served models, kept in line with the disk while calls go on.
 
 Reload: read the disk -> plan -> try one bundle in a process of its own -> load and test it -> serve it in place of what
-it replaces -> wait until no call holds the replaced version, then stop its engine -> the next bundle. So there is never
-more than one extra version in memory, and no working version is retired before its successor is served.
+it replaces -> wait until no call holds that, then stop its engine -> the next bundle. So at most one extra version is
+in memory, and no working version is retired before its successor is served.
 """
 
 import asyncio

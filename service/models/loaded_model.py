@@ -40,10 +40,9 @@ class Duration:
 class InferenceStatistics:
     """The sums of one version of a model, as KServe's ModelStatistics has them.
 
-    All except `turn` and `step_seconds` belongs to the event loop's thread.
-
-    Phases are counted once per call: `queue` until the engine admitted the first of its texts, `decode` from then until
-    the last one was decoded. Only `detokenize` is counted more often when a call is streamed.
+    All except `turn` and `step_seconds` belongs to the event loop's thread. Phases are counted once per call: `queue`
+    until its first text was admitted, `decode` from then until its last was decoded; `detokenize` more often in a
+    stream.
     """
 
     def __init__(self) -> None:
@@ -103,11 +102,10 @@ class Leases:
 class LoadedModel:
     """One version of a model, in memory. Every user holds a lease.
 
-    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph of
-    its own, as the decoder records it, or nothing does.
-    `fingerprint` is a digest of everything in the bundle that a translation depends on. `kernels` is what it is
-    computed with (`engine.runtime.runners`). `default_options` are those for a request that sets none; their
-    `max_output_tokens` is also the model's limit.
+    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
+    `fingerprint` is a digest of everything in the bundle that a translation depends on; `kernels` compute it
+    (`engine.runtime.runners`). `default_options` are for requests that set none; their `max_output_tokens` is also the
+    model's limit.
     """
 
     bundle: FoundBundle

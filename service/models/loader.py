@@ -42,10 +42,7 @@ def load_model(
     checks_numbers: bool = True,
 ) -> LoadedModel:
     """Load a bundle and verify that it works here; on return its engine runs and reports to `listener`.
-
-    `statistics` are the new model's; the listener updates them with the engine's turns. With `checks_numbers`, calls
-    that do not say have their numbers checked.
-    """
+    The listener updates the model's `statistics` with turns. With `checks_numbers`, calls check numbers by default."""
     with _bundle_errors(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels

@@ -2,7 +2,7 @@
 
 Healthy -> (a thread dies, turn after turn fails, or a turn takes too long) -> failed: its runs are terminated, its
 sequences failed -> its threads end -> after a delay the golden sentences are decoded on its runners -> restarted,
-healthy. Threads that do not end, or too many consecutive failures, can't be recovered from: only a new process helps.
+healthy. Threads that do not end, or too many failures in a row, need a new process.
 """
 
 import asyncio

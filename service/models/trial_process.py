@@ -1,7 +1,7 @@
-"""A process that tries one bundle: `python -m service.models.trial_process`. See `trial.py`.
+"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`.
 
-Standard input has one line, the order in JSON, and ends when the server does; then so does this process. Standard
-output gets a line for each graph that is opened, and in JSON the `problem` of the bundle, empty if there is none.
+Standard input has one line, the order in JSON, and this process ends when it does. Standard output gets a line for each
+opened graph, and in JSON the `problem` of the bundle, maybe empty.
 """
 
 import contextlib

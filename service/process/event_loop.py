@@ -102,12 +102,10 @@ class Deadline:
 def patient_threads() -> Iterator[None]:
     """Let threads that are started in here, and those that they start, wait for a CPU instead of preempting others.
 
-    gRPC's threads read sockets and queues, and wake the event loop for each of some five events of a call. A thread
-    that wakes preempts what runs: most often the event loop itself, which it has just woken, 4.6 times a call.
-    With Linux's SCHED_BATCH it waits until the loop pauses or has used its time slice, and then brings several events
-    at once (sched(7)). An idle CPU still takes it at once.
-
-    Does nothing where there is no such policy, or where a sandbox forbids it.
+    gRPC's threads wake the event loop for each of some five events of a call. A thread that wakes preempts what runs:
+    most often the event loop itself, 4.6 times a call. With Linux's SCHED_BATCH it waits until the loop pauses or has
+    used its time slice, and then brings several events at once (sched(7)); an idle CPU still takes it at once. Does
+    nothing where there is no such policy, or a sandbox forbids it.
     """
     if sys.platform != "linux":
         yield

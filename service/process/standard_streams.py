@@ -1,7 +1,7 @@
 """Standard output and standard error in any state: closed, full, broken, or never read.
 
-Writing to a full pipe blocks until it is read, and a server must not block on that: neither to answer, nor to exit. A
-command has nothing else to do, and blocks; but if writing fails, it reports that in its own way.
+Writing to a full pipe blocks until it is read, which must not keep a server from answering or exiting. A command
+blocks; but if writing fails, it reports that in its own way.
 """
 
 import io
@@ -64,8 +64,8 @@ class Descriptor(io.RawIOBase):
 class QueuedText(io.TextIOBase):
     """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
 
-    Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
-    written again, `report_missing` is called with the number of dropped ones, on the writing thread.
+    Text beyond `_MOST_WAITING_BYTES`, or that can't be written, is dropped; when lines can be written again,
+    `report_missing` is called on the writing thread with the number of dropped ones.
     """
 
     encoding = "utf-8"

@@ -67,10 +67,9 @@ def line_cuts(text: str) -> list[Span]:
 def visible(text: str, kept: Sequence[tuple[int, int]] = (), *, joins_lines: bool = False) -> Visible:
     """Return a text without invisible characters that mean nothing to a reader.
 
-    These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners where no
-    script needs them (Arabic's, India's and others' do, and emoji), and zero-width spaces but in scripts without
-    spaces. If it `joins_lines`, words that were cut at a line's end are whole. What is in `kept`, sorted and disjoint,
-    stays.
+    These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners, except
+    in scripts that need them (Arabic's, India's) and emoji; and zero-width spaces, except in scripts without spaces. If
+    it `joins_lines`, words cut at a line's end are joined. `kept` parts, sorted and disjoint, stay.
     """
     cuts = line_cuts(text) if joins_lines else ()
     if not cuts and not has_invisible(text):

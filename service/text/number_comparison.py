@@ -82,10 +82,9 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     """Compare the numbers of a source and its translation, in linear time.
 
     A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in
-    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of
-    the source explains them.
-
-    First whole numbers are paired, by their forms; then those left over by their parts, which may be apart or words.
+    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if no number or word of the
+    source explains them. First whole numbers are paired by their forms, then the others by their parts, apart or in
+    words.
     """
     spelling = _Spelling(source, languages.source)
     pairs, unpaired = _pairs(source, translation, languages, spelling)

@@ -63,9 +63,8 @@ def find_protected(
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others or
-    around placeholders, as in a call. `kept` are parts that are kept in any case, sorted and disjoint: no match may
-    overlap one of them.
+    A term within a placeholder does not count. With `languages`, amounts and identifiers are found outside of the
+    others, or around placeholders, as in a call. `kept` parts, sorted and disjoint, overlap no match.
     """
     found = placeholders = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)

@@ -1,11 +1,9 @@
 """SentencePiece models, and the tokenizers that use them. The only module that imports sentencepiece.
 
-Those with a separate vocabulary for the pieces' ids behave as transformers 5's classes of the same names
-(`models/marian`, `models/m2m_100`, `tokenization_python`) do with `split_special_tokens`: what is spelled like a
-special token in a caller's text, such as "</s>", "__fr__" or ">>fr<<", is text. Only the prefixes of the manifest
-choose languages.
-
-Marian's punctuation normalizer (sacremoses) is set up but never applied by transformers 5, so it is omitted here.
+With a separate vocabulary they behave as transformers 5's classes of the same names (`models/marian`, `models/m2m_100`,
+`tokenization_python`) with `split_special_tokens`: what is spelled like a special token in a caller's text, such as
+"</s>", "__fr__" or ">>fr<<", is text. Only the manifest's prefixes choose languages. Marian's punctuation normalizer
+(sacremoses) is omitted: transformers 5 never applies it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,5 @@
 """Separators of texts within a line: columns, rulers, fill-ins, brackets, arrows, prefixes of subjects.
-
-A translation has them as the source does; the texts between them are translated by themselves. Every repetition is
-bounded or possessive, so that any text takes linear time.
-"""
+They stay; the texts between are translated separately. Repetitions are bounded or possessive, hence linear time."""
 
 import re
 from collections.abc import Iterator

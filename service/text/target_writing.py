@@ -54,9 +54,9 @@ class Side:
     def space_for(self, target: str, there: "Side", *, is_inserted: bool, is_joined: bool = False) -> str | None:
         """Return the white space for this side of a target in a translation; `None` leaves what there is.
 
-        This is the source's side, `there` the same one of the target's place. Targets at a place that the model chose
-        are separated only from words; inserted ones, for which there was none, also from punctuation before them. If it
-        `is_joined`, another protected part touches this side.
+        This is the source's side, `there` the same side of the target's place. Targets at a place of the model's are
+        separated only from words, inserted ones also from punctuation before them. If it `is_joined`, another protected
+        part touches this side.
         """
         if target.isspace():  # line ends
             return self.space
@@ -81,8 +81,7 @@ class Restored:
     """A translation with every target in its place, and flags for what should be reviewed.
 
     `places` are the positions in `text` of the protected parts' targets, in the order of the source. `source` maps
-    positions in the model's input to positions in the original source, `target` positions in its output to positions in
-    `text`.
+    positions from the model's input to the original source, `target` from its output to `text`.
     """
 
     text: str

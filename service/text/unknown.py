@@ -26,8 +26,8 @@ _WINDOW = 2000  # characters processed at once: texts too long for a model may b
 class UnknownCharacters:
     """Finds text that a tokenizer encodes to its unknown id, or drops: built once for each model. Thread-safe.
 
-    White space, control characters and other invisible ones, such as zero-width spaces and soft hyphens, are no loss
-    and never found. Nor are characters that a tokenizer knows in another form, such as full-width letters.
+    Invisible characters, such as white space, controls, zero-width spaces and soft hyphens, are never found, nor are
+    those that a tokenizer knows in another form, such as full-width letters.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -55,8 +55,8 @@ class UnknownCharacters:
     def find(self, text: str) -> list[Span]:
         """Find the runs of unknown characters: sorted, disjoint, not empty; in linear time.
 
-        A run never splits a user-perceived character. A word with an unknown letter is unknown as a whole, and so is a
-        number next to an unknown sign: "café", "£5.20". Runs separated only by white space are merged.
+        They contain whole user-perceived characters, whole words, and numbers next to an unknown sign: "café", "£5.20".
+        Runs separated only by white space are merged.
         """
         runs: list[Span] = []
         for found in _joined(text, self._found(text)):

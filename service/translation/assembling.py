@@ -29,10 +29,9 @@ def assemble(
 ) -> Translation:
     """Return the answer to a text whose segments have these candidates, in order.
 
-    Candidates of the same rank are combined; a segment with fewer candidates repeats its last one. The score is the
-    mean of the segments' scores, weighted by their tokens.
-
-    Positions in HTML refer to the text between the tags. `size` counts the answer before it is built.
+    Candidates of the same rank are combined; a segment with fewer repeats its last one. The score is the mean of the
+    segments' scores, weighted by tokens. Positions in HTML refer to the text between the tags. `size` counts the answer
+    before it is built.
     """
     if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)

@@ -46,8 +46,8 @@ class TranslationCall:
     ) -> None:
         """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
 
-        One with a `pivot_language_code` is the first leg of two. One that `is_continued` translates further what a call
-        that was accepted has translated so far.
+        With a `pivot_language_code` it is the first leg of two; if it `is_continued`, a further part of an accepted
+        call.
         """
         self.request = request
         self.num_characters = sum(map(len, request.texts))

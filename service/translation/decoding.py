@@ -76,7 +76,7 @@ class SegmentDecoder:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
 
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
-        `admit` is called with those that are not cached before they are submitted.
+        `admit` is called with uncached sequences before they are submitted.
         """
         segments = call.segments
         known = self._cached(call, segments) if self.keeps else {}

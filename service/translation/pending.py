@@ -101,11 +101,8 @@ class PendingCalls:
 
 
 class EngineBridge:
-    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`.
-
-    Those of a call that needs all of its sequences reach it when the last one has ended: waking the loop for each costs
-    more than what it does with it.
-    """
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`. Those of a call that
+    needs all of its sequences arrive with the last one, as waking the loop costs more than they do."""
 
     def __init__(
         self,

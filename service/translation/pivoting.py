@@ -71,11 +71,10 @@ class SecondLeg:
         return replace(self.limits, max_segments=self.limits.max_segments // self.num_samples)
 
     def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
-        """Check that the second engine would accept its leg of these sequences of the first, and have the first engine
-        reserve the time for it.
+        """Check that the second engine would accept its leg of these sequences, and have the first reserve the time for
+        it.
 
-        Sources of the second leg are about as long as those of the first, of which each becomes as many samples, or as
-        wide a beam, as was asked for.
+        Its sources are about as long as the first leg's; each becomes as many samples, or as wide a beam, as requested.
         """
         options = replace(self.options, num_hypotheses=1) if self.options.is_sampled else self.options
         alike = [replace(sequence, options=options) for sequence in sequences for _ in range(self.num_samples)]
@@ -124,10 +123,9 @@ class Pivoter:
     ) -> dict[int, Candidates]:
         """Translate the segments of a planned call of the first leg by both; return the candidates of each, by number.
 
-        Each goes on as soon as the first model has it. `report` is called with what is certain of a segment's
-        translation, as often as that grows, and with its candidates.
-
-        Cancelling this coroutine aborts the sequences of both legs.
+        Each goes on as soon as the first model has it. `report` is called with the certain part of a segment's
+        translation, whenever it grows, and with its candidates. Cancelling this coroutine aborts the sequences of both
+        legs.
         """
         candidates: dict[int, Candidates] = {}
         waiting: dict[int, Decoded] = {}

@@ -60,10 +60,10 @@ class Planner:
     ) -> None:
         """Allow at most `max_segments` in all texts; `size` counts the part of the answer that is already known.
 
-        `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
-        characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
-        been parsed already; `kept` is what each plain text has that must stay. With `checks_numbers`, identifiers are
-        protected and segments with numbers marked.
+        `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds
+        characters unknown to the tokenizer; share one between planners. `documents` are the texts, if parsed already;
+        `kept` is what must stay in each plain text. With `checks_numbers`, identifiers are protected and segments with
+        numbers marked.
         """
         self._request = request
         self._manifest = manifest

@@ -12,10 +12,10 @@ from service.text.spans import Offsets, Span
 class PlannedSegment(NamedTuple):
     """A part of a passage, from `start` to before `end`, that is translated on its own.
 
-    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
-    empty, the model does not read the segment: its text has nothing to translate besides `spans`. If it `has_numbers`
-    that the model reads, they are compared with those of the translation. One that `is_aligned` needs an alignment of
-    all its words, for the caller or for markup.
+    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set; nothing without
+    `source_ids`, if there is nothing to translate besides `spans`. If it `has_numbers` that the model reads, they are
+    compared with those of the translation. One that `is_aligned` needs an alignment of all its words, for the caller or
+    for markup.
     """
 
     start: int

@@ -1,7 +1,7 @@
 """Links to headings: a heading's address is made of its text, so it changes with the translation.
 
-Links follow, by GitHub's rule, GitLab's or Jupyter's, whichever most links of a document fit. Where a document names
-ids itself, as in `# Title {#id}`, headings that are linked are given the id that they had.
+Links follow, by the rule of GitHub, GitLab or Jupyter that most links of a document fit. Where it names ids itself, as
+in `# Title {#id}`, linked headings are given the ids that they had.
 """
 
 import re

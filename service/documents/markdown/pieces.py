@@ -150,11 +150,8 @@ def _of_html(raw: str) -> Piece:
 
 
 def joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with those joined that stay together.
-
-    These are markup with nothing but kept text in it, kept texts with only a sign between as in
-    `<kbd>Ctrl</kbd>+<kbd>S</kbd>`, signs that are raised or lowered, and lists of attributes with what they belong to.
-    """
+    """Join pieces that stay together: markup around kept text only, kept texts with only a sign between
+    (`<kbd>Ctrl</kbd>+<kbd>S</kbd>`), superscripts and subscripts, lists of attributes with their owners."""
     done: list[Piece] = []
     openings: list[int] = []
     num_fixed = 0  # pieces up to the last one with something to translate

@@ -1,7 +1,7 @@
 """Constructs within a line that CommonMark does not know: stretches that are kept, and pairs around a text.
 
-One table serves two purposes: the parser takes these stretches out of the text, and the writer escapes a translation
-that would be taken for one. Repetitions are bounded, so that an opening sign without an end costs a bounded time.
+The parser takes these stretches out of the text, and the writer escapes a translation that would be taken for one.
+Repetitions are bounded, so that an opening sign without an end costs a bounded time.
 """
 
 import functools

@@ -29,11 +29,10 @@ _IN_ROLE = str.maketrans("`<>", "'()")  # which knows none, either
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds a text.
+    """The surroundings of a text: the `ending` of its lines, and the `prefix` of those after the first.
 
-    That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
-    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how a
-    no-break space is written, and `dollar` how a dollar is. With `is_line` the text starts a line, where signs start
+    `quote` is the sign that ends the text, if any; `pipe`, `space` and `dollar` are how a pipe that would end the text
+    or make a table, a no-break space and a dollar are written. With `is_line` the text starts a line, where signs start
     blocks; with `is_mdx` braces are JavaScript.
     """
 

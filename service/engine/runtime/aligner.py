@@ -26,8 +26,8 @@ Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and outp
 class Aligner:
     """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls.
 
-    A finished sequence's rows of the engine's caches are gone, so sources are encoded again. The encoder's sessions are
-    the engine's own: alignments are not worth a second copy of its weights.
+    Sources are encoded again, as a finished sequence's rows of the caches are gone, by the engine's own encoder
+    sessions: alignments are not worth a second copy of its weights.
     """
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
@@ -63,10 +63,10 @@ class Aligner:
         return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Return a (T, S) float32 array per pair: how much each target token attended to each source token.
+        """Return a (T, S) float32 array per pair, rows summing to 1: how much each target token attended to each source
+        token.
 
-        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
-        with a checkpoint before each run.
+        Runs on the caller's thread, similar lengths together, in runs of about 1,024 tokens, each after a checkpoint.
         """
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
         for batch in paced(_batches(pairs), every=1):

@@ -124,9 +124,8 @@ class FusedGraphs:
 class FusedRunner:
     """Implements `runner.Runner`.
 
-    The sessions are shared by all workers, each of which has its own caches. ONNX Runtime's threads are not used: an
-    operator has its own, all of them for a worker that runs alone, and a share for one among several. Slots are the
-    rows of the caches. They never move, so neither does the memory that is bound.
+    Workers share the sessions, and have their own caches, whose rows are the slots. These never move, so neither does
+    bound memory. Operators have threads of their own: all for a worker that runs alone, else a share.
     """
 
     def __init__(
@@ -310,8 +309,8 @@ class FusedRunner:
 def _sparse_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return zeros that begin with a page and take no memory before they are used, page by page.
 
-    Most rows are short, so most of their slots is never used. NumPy asks for huge pages of 2 MiB, with which all of it
-    takes memory; they are not faster here, as a block of 16 tokens is several small pages.
+    Most slots are never used up, as most rows are short. NumPy asks for huge pages of 2 MiB, with which all of it takes
+    memory; they are not faster here, as a block of 16 tokens is several small pages.
     """
     memory = mmap.mmap(-1, math.prod(shape) * np.dtype(dtype).itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without huge pages

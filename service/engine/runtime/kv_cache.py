@@ -26,11 +26,10 @@ def source_buckets(max_source_tokens: int) -> list[int]:
 class CacheShape:
     """Sizes of the keys and values of up to `max_slots` rows.
 
-    If layers are recurrent, a row has a state of `state_size` numbers for each in place of its tokens' keys and values.
-
-    `kv_capacity` is the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources
-    times the longest) of one encoder run. `listed_width` is that of the lists of allowed tokens
-    (`graph_io.listed_width`); 0: there are none.
+    A row of recurrent layers has a state of `state_size` numbers for each, instead of keys and values. `kv_capacity` is
+    the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources times the
+    longest) of one encoder run. `listed_width` is `graph_io.listed_width`, of the lists of allowed tokens; 0: there are
+    none.
     """
 
     num_layers: int
@@ -89,11 +88,8 @@ class PastShape:
 
 
 class SourceBucket:
-    """The source length S that the rows are currently laid out for.
-
-    A step's cost grows with S, so S follows the longest live source: up immediately, down after a smaller bucket has
-    been enough for a while (changing the layout copies the live rows).
-    """
+    """The source length S that the rows are currently laid out for. A step's cost grows with S, which follows the
+    longest live source: up immediately, down after a while, as it copies rows."""
 
     def __init__(self, max_source_tokens: int) -> None:
         self._buckets = source_buckets(max_source_tokens)
@@ -125,10 +121,9 @@ class SourceBucket:
 class KVCache(Protocol):
     """The memory of the running rows; the live ones are always the rows [0, n).
 
-    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket, W = the width of lists. There are
-    2 L parts: keys and values of each layer. The buffers returned by `past` and `cross` stay valid until the bucket
-    changes or everything is cleared. Everything that a graph can read is finite, because masked positions are still
-    multiplied.
+    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket, W = the width of lists; 2 L
+    parts: keys and values of each layer. The buffers of `past` and `cross` stay valid until the bucket changes or
+    everything is cleared. Everything that a graph can read is finite, as masked positions are multiplied, too.
     """
 
     shape: CacheShape

@@ -39,9 +39,9 @@ class DeviceUnavailable(Exception):
 class SessionConfig:
     """How to run graphs.
 
-    `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
-    spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
-    Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
+    `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per available CPU. Threads that spin between runs
+    are faster on an idle machine but much slower when anything else needs the cores: off by default. Prepacked weights
+    are a copy in the kernels' own layout: faster runs for twice the memory.
     """
 
     device: str = "cpu"
@@ -141,9 +141,8 @@ class GraphSession:
     ) -> None:
         """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
 
-        `operators` is the library of its operators that are not ONNX Runtime's own. `weights` are its constants that
-        are stored in other files (`Weights`); the session reads them in their place, and lets go those that it has made
-        another copy of. Without, ONNX Runtime maps these files.
+        `operators` is a library of custom operators. `weights` are constants stored in other files (`Weights`); the
+        session reads them in place, and frees those that it copied. Without, ONNX Runtime maps these files.
         """
         try:
             self._session = _open(path, config, operators, weights or {})
@@ -168,7 +167,7 @@ class GraphSession:
     def bind(self, inputs: Mapping[str, Array | Buffer], outputs: Mapping[str, Array | Buffer]) -> Binding:
         """Bind buffers and contiguous arrays by address; only the outputs named here are fetched.
 
-        Contents may change between runs, and an output may share memory with an input (caches that grow in place). Host
+        Contents may change between runs; an output may share memory with an input (caches that grow in place). Host
         memory is copied to and from the device at each run. The binding keeps all buffers alive.
         """
         binding = Binding(self._session.io_binding(), {}, {})

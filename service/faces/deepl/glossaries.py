@@ -1,9 +1,7 @@
 """DeepL's glossaries, read-only: version 2 with one dictionary each, and version 3 with several.
 
-A glossary is the same in both, with the same id; version 2 leaves out those that have several dictionaries. All are
-files of the server's operator, which every other API serves by name: callers can't change them.
-
-Source: https://developers.deepl.com/docs/api-reference/glossaries.
+A glossary has the same id in both; version 2 leaves out those with several dictionaries. They are the operator's files,
+as served by name in every other API. Source: https://developers.deepl.com/docs/api-reference/glossaries.
 """
 
 import uuid

@@ -102,10 +102,7 @@ def response_to_pb(
 
 def finish_reasons(*answers: Sequence[Translation]) -> str:
     """Return the texts whose translation did not end normally, by reason, such as `length=0,7;ratio=3`.
-
-    If a text has several answers, the first such one counts. A reason for each text would take up to 11 KB per call,
-    and trailers of more than 8 KiB are lost together with the answer.
-    """
+    The first such answer to a text counts. A list is short: trailers above 8 KiB are lost together with the answer."""
     indices: dict[FinishReason, list[int]] = {}
     for index, of_one_text in enumerate(zip(*answers, strict=True)):
         for translation in of_one_text:

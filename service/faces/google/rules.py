@@ -1,7 +1,7 @@
 """HTTP method and path of each method of Cloud Translation v3, and the errors of unsupported ones.
 
-These are the annotations `google.api.http` of Google's translation_service.proto, and those of operations and
-locations. `{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
+These are the annotations `google.api.http` of Google's translation_service.proto, and of operations and locations.
+`{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
 """
 
 import re

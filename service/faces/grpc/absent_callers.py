@@ -16,11 +16,8 @@ _LOG = logging.getLogger(__name__)
 async def write(
     context: "grpc.aio.ServicerContext[Any, Any]", message: Any, deadline_seconds: float | None = None
 ) -> None:
-    """Write the next message of a stream once the caller has read enough of the previous ones.
-
-    Raise `CancelledError` if the caller is gone, or too slow for the deadline, on the clock of `time.monotonic()`: a
-    status would have to wait, too.
-    """
+    """Write the next message of a stream once the caller has read enough of the previous ones. Raise `CancelledError`
+    if the caller is gone, or too slow for the deadline (of `time.monotonic()`); a status would wait, too."""
     try:
         async with asyncio.timeout(None if deadline_seconds is None else deadline_seconds - time.monotonic()):
             await context.write(message)

@@ -15,10 +15,9 @@ ReadPriority = Callable[[bytes], Priority]
 class GrpcApi:
     """One API: the full name of its service, and what adds it to a server that has not started.
 
-    `kinds` has the methods that translate. Calls of the `keyless` methods need no API key. Those of the `listing`
-    methods tell what is served, and are answered when a key's quota of tokens is used up, too. `priority_of` has the
-    most common methods, and how to read a call's priority from its message: an overloaded server must spend its time on
-    the calls it has admitted, and rejecting one of these before it is served costs two thirds of what it does later.
+    `kinds` has the methods that translate. `keyless` methods need no API key. `listing` methods tell what is served,
+    and are answered when a key's token quota is used up, too. `priority_of` reads a call's priority from the message of
+    the most common methods: an overloaded server rejects these before they are served, at two thirds of the later cost.
     """
 
     name: str

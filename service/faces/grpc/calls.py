@@ -1,8 +1,7 @@
 """gRPC side of the call pipeline (`service.calls.pipeline`): takes every call from its first byte to its last.
 
-Begin -> identify -> receive the message in its turn -> admit -> serve: parse, answer -> trailers, or the status of an
-error. All of that is one coroutine per call, not one interceptor for each step: for a short text, those took a quarter
-of the time outside the engine.
+Begin -> identify -> receive the message in its turn -> admit -> serve: parse, answer -> trailers, or an error's status.
+This is one coroutine per call; an interceptor for each step took a quarter of a short text's time outside the engine.
 """
 
 import inspect
@@ -41,8 +40,8 @@ _KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflect
 class CallInterceptor(Interceptor):
     """Handles every call of every method; must be the only interceptor.
 
-    To gRPC, all handlers take streams of requests: it would receive the messages of all others by itself, however many,
-    where `Intake` does so in their turn. Handlers are built once for each method, and only known methods have one.
+    To gRPC, all handlers take streams of requests: it would receive the single messages of all calls at once, `Intake`
+    does so in their turn. Handlers are built once for each known method.
     """
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
@@ -126,8 +125,8 @@ class _MethodHandler:
     async def _answer(self, context: Context) -> bytes | None:
         """Answer one message with one message; `None` if the handler has written a stream.
 
-        The most common calls, which have a priority, are rejected unread if too little of their time is left, and
-        before they are parsed while every model is overloaded. Nothing is read of callers who lack a key.
+        The most common calls, which have a priority, are rejected unread if too little time is left, and unparsed while
+        every model is overloaded. Nothing is read of callers who lack a key.
         """
         metadata = context.invocation_metadata() or ()
         call = self._begin(context, metadata)

@@ -34,9 +34,9 @@ class _Reception:
 class Receptions:
     """Limit on the messages being received at a time, each of which may reach the largest allowed size.
 
-    It is unknown how large a message will be, or whether it arrives at all. Until it is read, gRPC buffers at most
-    `server.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
-    callers that begin calls but send little must not block others. For the event loop's thread only.
+    gRPC buffers at most `server.UNREAD_BYTES` of a message before it is read, then up to the largest size. So only a
+    limited number is read at a time, and callers that begin calls but send little must not block others. For the event
+    loop's thread only.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,9 +80,8 @@ class Receptions:
     def _make_room(self, began_seconds: float) -> None:
         """Evict surplus slow messages among those in progress when the watch began.
 
-        While others wait, at most half of the messages being received may be slow. Beyond that, those that have taken
-        longer than `PATIENCE_SECONDS` are dropped first, then the latest: so messages that progress are not lost to
-        those that never end.
+        While others wait, at most half of the messages may be slow. Beyond that, those above `PATIENCE_SECONDS` are
+        dropped first, then the latest, so that messages that progress are not lost to those that never end.
         """
         self._timer = None
         if not self._turns.num_waiting:
@@ -102,11 +101,11 @@ class Receptions:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory for calls, in three parts: messages being received, messages being received on streams of requests, and
-    data held for calls until their answers are sent.
+    """Memory for calls in three parts: single messages being received, those of streams, and data held until answers
+    are sent.
 
-    Each message of the first two parts counts with the largest allowed size; so does each stream that waits for its
-    next message.
+    Each message of the first two parts counts with the largest allowed size, as does a stream that waits for its next
+    one.
     """
 
     held: ByteBudget

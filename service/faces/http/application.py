@@ -39,11 +39,8 @@ class FormPart:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET.
-
-    `parts` are those of the path that its route leaves open, decoded. A body of multipart/form-data is in `form`, and
-    `body` is empty.
-    """
+    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET. `parts`
+    are the open ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty."""
 
     method: str
     path: str

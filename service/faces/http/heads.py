@@ -1,8 +1,5 @@
 """A request's head: the request line and the headers (RFC 9112 2 to 6), and what they say of the body's length.
-
-httptools (llhttp, in C) reads one head at a time, complete and of bounded size. Given more, it would read on into the
-body and the next requests, before anybody could count them.
-"""
+httptools (llhttp, in C) gets one complete head of bounded size: it would read on into the body and further requests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,10 +29,11 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+([0-9]{1,15})[ \t]*+\r\n", re.
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A request's head. `path` is as sent, without the query; names of `headers` are in lower case; of those with the
-    same name the last counts, but of lists all.
+    """A request's head. `path` is as sent, without the query; names of `headers` are in lower case; the last of a name
+    counts.
 
-    `body_bytes` is the length of the body, or `CHUNKED`. `is_last` says that the connection ends after the answer.
+    Lists are joined. `body_bytes` is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the
+    answer.
     """
 
     method: str

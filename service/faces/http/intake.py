@@ -39,11 +39,9 @@ class Intake:
     ) -> HttpRequest:
         """Return the request with its body, and assign the call to the caller of the route's key.
 
-        Until the caller is known, if one must be, nothing is held, and only the beginning of the body is received. Then
-        what has arrived is held: what is announced may never come.
-
-        Raise a `ServiceError` if the caller is unknown, the body too large, too slow or malformed, or there is no room;
-        `ClientGone` if the client disconnects.
+        Until the caller is known, if one must be, nothing is held, and only the beginning of the body is received; then
+        what has arrived is held. Raise a `ServiceError` if the caller is unknown, the body too large, too slow or
+        malformed, or there is no room; `ClientGone` if the client disconnects.
         """
         size = exchange.head.body_bytes
         max_bytes = route.max_body_bytes or self._limits.max_body_bytes

@@ -1,8 +1,5 @@
-"""HTTP on a port: accepts connections, and counts each from then on, before any handshake.
-
-For operators in a thread with its own event loop, which answers even if the server's loop is stuck. For callers on the
-server's own loop, where no call waits for another thread.
-"""
+"""HTTP on a port: accepts connections, and counts each from then on, before any handshake. For operators on a thread
+with its own event loop, which answers even if the server's is stuck; for callers on the server's."""
 
 import asyncio
 import logging

@@ -104,11 +104,8 @@ def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
 
 
 def _filename(segment: MultipartSegment) -> str | None:
-    """Return a file's name, in whichever of its forms the client knows; `None` if the part is not a file.
-
-    `filename*` (RFC 8187) is forbidden in forms (RFC 7578 4.2), but .NET still sends it, and encoded words (RFC 2047)
-    in `filename`.
-    """
+    """Return a file's name, in whichever of its forms the client knows; `None` if the part is not a file. .NET sends
+    `filename*` (RFC 8187), which forms must not have (RFC 7578 4.2), and encoded words (RFC 2047) in `filename`."""
     if extended := _EXTENDED.search(segment.header("Content-Disposition", "")):
         with suppress(LookupError, ValueError):
             return unquote(extended["value"], extended["charset"], "strict")

@@ -68,9 +68,8 @@ class _Host:
 class OpenConnections:
     """The open connections of one port. For its event loop's thread only.
 
-    A connection is trusted once a good key has come with one of its requests. For a new one, one that is not trusted
-    makes room, of the host that has most of these; only if there is none, a trusted one that waits for a request. Of
-    several, it is the one that has waited longest since its last request.
+    A good key in a request makes a connection trusted. For a new one, an untrusted one of the host with most of these
+    is closed; if there is none, a trusted one that waits for a request. Of several, the longest idle one is.
     """
 
     def __init__(self, limits: ConnectionLimits, app: Application, refused: Callable[[], None]) -> None:

@@ -41,13 +41,11 @@ def _normal(_: HttpRequest) -> Priority:
 class Route:
     """One method of one path.
 
-    `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces;
-    `kind` says there whether it translates.
-    `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
-    them in a request, or in its beginning; headers are looked at first. `priority` reads a call's own priority; it is
-    only asked where a call of normal priority would be rejected. A call that never `queues`, as no model works for it,
-    is answered under overload, and when its key's tokens are used up. Bodies have at most `max_body_bytes`; 0 means the
-    server's limit for all calls.
+    `{name}` in `path` stands for any text without a slash. `name` is the call's, for metrics, logs and traces; `kind`
+    says there whether it translates. `failure` formats an error for the API. `key_in` finds a key in the query or the
+    body, or its beginning, where the API has such; headers come first. `priority` reads a call's priority, where a
+    normal one would be rejected. A call that never `queues`, as no model works for it, is answered under overload, and
+    when its key's tokens are used up. Bodies have at most `max_body_bytes`; 0 means the server's limit for all calls.
     """
 
     method: str

@@ -4,10 +4,9 @@ Those that may are answered as CORS wants (https://fetch.spec.whatwg.org/#http-c
 requests nevertheless, to a port that asks for no key.
 
 A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. Such
-a name has a dot: names without one, as containers have for each other, come from this network. A page of
-another site can't read them, but what it sends may change something: then the browser adds `Origin`, and mostly
-`Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and a request
-without `Host` is none of a browser's.
+a name has a dot; those without, such as containers', come from this network. A page of another site can't read answers,
+but what it sends may change something: then the browser adds `Origin`, and mostly `Sec-Fetch-Site`
+(https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and no browser omits `Host`.
 """
 
 import ipaddress
@@ -94,8 +93,8 @@ def has_own_origin(headers: Mapping[str, str]) -> bool:
 class PageRules:
     """Which requests that a browser may have sent are answered on a port without keys.
 
-    Pages of `origins` may do everything. `own_host` is the name that the port is known by beside addresses and
-    names without a dot; `None` for any, as a server for others than this machine has names of which it knows nothing.
+    Pages of `origins` may do everything. `own_host` is the port's name besides addresses and names without a dot;
+    `None` for any, as a server for other machines does not know its names.
     """
 
     origins: frozenset[str]

@@ -1,8 +1,5 @@
 """The Open Inference Protocol: `faces/kserve/methods.py` in JSON, with the paths and statuses of Triton.
-
-See `inference_rest.md` of the protocol, and Triton's extensions of it: binary data, model configuration, model
-repository, statistics. Its other extensions are refused by name.
-"""
+See its `inference_rest.md`, and Triton's extensions: binary data, model configuration, model repository, statistics."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,5 @@
-"""KServe's messages in JSON, and binary data after it. As with Triton, Content-Type does not matter.
-
-See `inference_rest.md` of the Open Inference Protocol and Triton's `extension_binary_data.md`. The header
-Inference-Header-Content-Length tells where the JSON ends.
-"""
+"""KServe's messages in JSON, and binary data after Inference-Header-Content-Length bytes; Content-Type does not matter.
+See `inference_rest.md` of the Open Inference Protocol and Triton's `extension_binary_data.md`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -161,8 +158,8 @@ def answer_of(response: pb.ModelInferResponse, is_binary: Callable[[str], bool])
 def document_of(message: Message) -> dict[str, Any]:
     """Return a message as JSON in Triton's form.
 
-    Fields have the names of the .proto, and 64-bit numbers are numbers, unlike in protobuf's own JSON. Numbers, texts
-    and lists are there even if they are empty; other messages and members of a `oneof` only if they are set.
+    Fields have the names of the .proto, and 64-bit numbers are numbers, unlike in protobuf's own JSON. Scalars and
+    lists are there even if empty, other messages and members of a `oneof` only if set.
     """
     return {
         field.name: _plain(field, getattr(message, field.name))

@@ -23,10 +23,7 @@ _LENGTH = struct.Struct("<I")
 
 def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
     """Return the elements of a BYTES tensor, from its own contents if `raw` is None; for its shape see `num_elements`.
-
-    Raise `InvalidRequest` for another datatype or shape, contents that don't match or are not UTF-8, `Unimplemented`
-    for shared memory.
-    """
+    Raise `InvalidRequest` if datatype, shape, contents or UTF-8 are wrong, `Unimplemented` for shared memory."""
     name = tensor.name
     checked_fields(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)

@@ -77,8 +77,8 @@ class Parameters:
 def body_of(request: HttpRequest, kind: type[T]) -> T:
     """Read a call's parameters: an object in JSON, or the fields of a form and of the query.
 
-    In a form, `q` may be repeated or called `q[]` or `q[0]`, which makes it a list; of other fields the first counts.
-    Raise `InvalidRequest` for another Content-Type, or a body that is malformed or of another type.
+    A repeated `q`, `q[]` or `q[0]` in a form makes a list; of other fields the first counts. Raise `InvalidRequest` for
+    another Content-Type, or a malformed or mistyped body.
     """
     of_form = fields_of_any_form(request)
     if of_form is None and (request.body or content_type(request) == JSON):

@@ -1,8 +1,5 @@
-"""OpenAI's messages: bodies and answers, and language pairs as names of models.
-
-The names are `en-de`, `dragoman/en-de`, and `NAME:en-de` for the pair of one of our models. Source:
-https://platform.openai.com/docs/api-reference/chat, and /responses.
-"""
+"""OpenAI's messages; language pairs are names of models: `en-de`, `dragoman/en-de`, or `NAME:en-de` of one model.
+Source: https://platform.openai.com/docs/api-reference/chat, and /responses."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """English words and punctuation apart, and together again, as Moses does, which the models' training used.
 
-From sacremoses 0.2.0 (`normalize.py`, `tokenize.py`, MIT), for lang="en", without escapes. Letters are those that
-Python knows, which are newer than sacremoses's list, but for East Asian ones, which it has not.
+From sacremoses 0.2.0 (`normalize.py`, `tokenize.py`, MIT), for lang="en", without escapes. Letters are Python's, which
+are newer than its list, without East Asian ones, which it lacks.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The languages of IndicTrans2, codes such as `hin_Deva`, and their scripts, and conversion between these.
+"""The languages of IndicTrans2, codes such as `hin_Deva`, their scripts, and conversion between these.
 
-Which rules apply to a language is from `IndicTransToolkit` 1.1.1 (`processor.pyx`), which has them from the training;
-the conversion from `UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT).
+Their rules are from `IndicTransToolkit` 1.1.1 (`processor.pyx`), and hence the training; the conversion is from
+`UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT).
 """
 
 import functools

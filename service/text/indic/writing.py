@@ -1,7 +1,7 @@
 """Input of IndicTrans2's models, and their output as people read it, by language.
 
-The steps are those of `IndicProcessor` (IndicTransToolkit 1.1.1, MIT), except that URLs, e-mail addresses and numbers
-are protected by the service, as with other models; `SYMBOLS` take their places, as they do there.
+The steps are those of `IndicProcessor` (IndicTransToolkit 1.1.1, MIT), but URLs, e-mail addresses and numbers are
+protected by the service, as with other models, with `SYMBOLS` in their places.
 """
 
 import functools

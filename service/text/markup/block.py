@@ -53,9 +53,9 @@ def _is_bare(texts: Iterable[str], sign: str, reference: str) -> bool:
 class Node:
     """An element, or a mark without text, over the source's code points from `start` to before `end`.
 
-    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
-    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
-    is its position.
+    `opening` and `closing` are its tags as written, empty where a line break splits the element; `html` is its position
+    in the document, tags included. A node with text that `is_kept` is removed from the tree, and has its text's
+    position.
     """
 
     start: int
@@ -106,8 +106,7 @@ class BlockTranslation:
 class Block:
     """A text between block-level tags as a reader sees it: without tags, decoded, white space collapsed, trimmed.
 
-    `protected` are the parts of `text` that a translation must keep unchanged: the texts of elements that are copied
-    with their tags, each as a unit.
+    `protected` parts of `text` stay unchanged: the texts of elements that are copied with their tags, each as a unit.
     """
 
     text: str

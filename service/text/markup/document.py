@@ -37,10 +37,10 @@ class HtmlDocument:
         """Return the document with `translations`, one for each block, in place of their texts.
 
         Everything else is unchanged, and a browser builds the same tree of elements, as long as no translation is
-        empty. The exception are elements with protected text, which are placed where that text is: where a link of the
-        alignment from exactly that text leads, else where the translation contains it; those that it lacks come after
-        it. A block whose translation equals its text is unchanged byte for byte. Other translations are escaped and
-        otherwise unchanged; if alignments are wrong, tags are at the wrong words.
+        empty. The exception are elements with protected text, which are placed with it: where a link of the alignment
+        from exactly that text leads, else where the translation contains it, else after the translation. A block whose
+        translation equals its text is unchanged byte for byte. Other translations are only escaped; if alignments are
+        wrong, tags are at the wrong words.
         """
         output: list[str] = []
         done = 0

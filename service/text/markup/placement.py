@@ -47,12 +47,11 @@ _END = 4  # characters, such as the signs at the end of a sentence
 def insertions(
     root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]] = ()
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield where to insert which tags into `translation`, in order, as (start, end, tags): with end = start, but for
-    elements of a space, which are in the place of one.
+    """Yield the tags to insert into `translation`, in order, as (start, end, tags); only elements of a space replace
+    one.
 
-    `kept` are the parts of the source that the translation contains unchanged, and their positions there: no tag is
-    placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
-    unsorted or be out of range.
+    `kept` are the source's parts that the translation contains unchanged, and their positions there: no tag is placed
+    within those. `root` stands for the whole source. Spans of `alignment` may overlap, be unsorted or be out of range.
     """
     placer = _Placer(source, translation, alignment, kept, root.need_with_letters)
     words = placer.words

@@ -1,8 +1,8 @@
 """Elements whose text is a sign: arrows, bullets, anchors, numbers of notes and of headings, and spaces.
 
 As words of a sentence they would be lost, or put around other words: `<a>¶</a>`, `<span>•</span>`, `<a>1</a>` of an
-EPUB's note. So each stays as it is, with its tags. At a word, or where a text begins or ends, it is a mark, of which
-the model sees nothing; between words it is kept, as code is. Bars and bullets between texts separate them.
+EPUB's note. So each stays, with its tags: at a word, or where a text begins or ends, as a mark, which the model never
+sees; between words as kept text, like code. Bars and bullets between texts separate them.
 """
 
 import functools

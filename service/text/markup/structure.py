@@ -37,9 +37,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
     Inline elements from which a browser would build another tree than is written (unclosed, stray or crossing tags, a
     link in a link) become boundaries, as do all elements around them: so text moves only where every tag has a partner,
-    and a browser builds the same tree whatever the text. Links after one that is still open become boundaries too: a
-    browser ends the open link there, but continues it if text comes first. So do those that are all of a paragraph
-    together (`neighbours`).
+    and the tree does not depend on the text. So do links after one that is still open, which a browser ends there,
+    unless text comes first, and those that are all of a paragraph together (`neighbours`).
     """
     reading = _Reading(html, tokens)
     index = 0
@@ -54,10 +53,10 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
 
 class _Reading:
-    """The parts of a document, as far as they have been read; later tokens may make boundaries of those that are open.
+    """The parts of a document read so far; later tokens may make boundaries of those that are open.
 
-    Untranslated regions may have an element in them that is translated; `_resumed` are where such regions go on, and
-    end. Start tags of links that extend beyond their paragraph are in `_lasting_links`.
+    `_resumed` are where untranslated regions go on, after a translated element in them, and end. Start tags of links
+    that extend beyond their paragraph are in `_lasting_links`.
     """
 
     def __init__(self, html: str, tokens: Sequence[Token]) -> None:

@@ -1,8 +1,5 @@
-"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`.
-
-A word is placed as one, as the part of a word has no translation of its own. Within the word in its place, tags are as
-many letters from its beginning as they were, or from its end if that is nearer.
-"""
+"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`. A word is placed as a whole, as its
+parts have no translation. Within it, tags keep their distance in letters from the nearer end."""
 
 import re
 from bisect import bisect_right

@@ -1,8 +1,7 @@
 """XML as HTML and back, so that the code for HTML translates it too; and elements that are not to be translated.
 
-Each tag becomes one of HTML's with its number, by which the original comes back after the translation: a pair of inline
-tags, a block, or a mark without text. So names that mean something in HTML mean nothing here, and an empty element such
-as a placeholder, `<x/>`, stays within its sentence.
+Each tag becomes a numbered one of HTML, a pair of inline tags, a block, or a mark without text, from which the original
+comes back. So HTML's names mean nothing here, and an empty element, `<x/>`, stays within its sentence.
 """
 
 import re
@@ -89,8 +88,8 @@ class _Node:
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
     """Return a document, or a part of one, as HTML. Passes checkpoints.
 
-    A CDATA section becomes text. An ampersand that begins no reference, and a `<` that begins no tag, is one in the
-    text. As in HTML, `<br>` and the like need no end tag, and attributes no quotes and no values.
+    CDATA becomes text; `&` without a reference and `<` without a tag are text. As in HTML, `<br>` and the like need no
+    end tag, and attributes no quotes and no values.
     """
     root = _tree(xml)
     output: list[str] = []

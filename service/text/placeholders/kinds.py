@@ -55,10 +55,10 @@ _FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of placeholder: the signs that it begins with, and a regular expression; where it is from is beside it.
+    """A kind of placeholder: the signs that it begins with, and a regular expression; its origin is beside it.
 
-    One that `is_apart` is no part of a sentence: the texts before and after it are translated by themselves, so that it
-    never moves. One that `is_paired` counts only if the text has its end too: `[left]` and `[/left]`.
+    One that `is_apart` never moves: the texts around it are translated separately. One that `is_paired` counts only if
+    the text has its end, too: `[left]` and `[/left]`.
     """
 
     signs: str

@@ -45,9 +45,9 @@ def find_placeholders(text: str) -> list[Span]:
 def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[Placeholder]:
     """Find placeholders of the kinds in `kinds.py`, and a caller's `own`, in a plain text; sorted and disjoint.
 
-    One that contains others, as an address may, counts as one; the caller's own come first. None spans
-    several lines, but for fenced code, which is then apart. `$1` and most percentages are none: they are prices, and
-    Turkish writes "%50". Of ICU's messages, the branches are texts, and the rest is apart from them.
+    The outer one counts, as in an address, and the caller's own come first. Only fenced code spans several lines, and
+    is then apart. `$1` and most percentages are none: they are prices, and Turkish writes "%50". Branches of ICU's
+    messages are texts, the rest is apart from them.
     """
     taken = [Placeholder(*part) for part in find_messages(text)] if _BRANCHES.search(text) else []
     if "```" in text:
