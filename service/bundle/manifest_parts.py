@@ -9,11 +9,8 @@ STATE_MULTIPLE = 8  # of the width of a state: on a device it is copied in so ma
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that determine the layout of the service's buffers.
-
-    If `state_size` is not 0, decoder layers keep a state of that width, not keys and values of all tokens.
-    `shortlist_size` is the maximum number of tokens to choose a translation from; 0: the whole vocabulary.
-    """
+    """Sizes that determine the layout of the service's buffers. Decoder layers keep keys and values, or a state of
+    `state_size` if not 0. `shortlist_size`: the most tokens to choose a translation from; 0: all."""
 
     num_decoder_layers: int
     num_heads: int

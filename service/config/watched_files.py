@@ -29,11 +29,8 @@ class WatchedFiles(Generic[T]):
         self._is_logged = False
 
     def refresh(self) -> bool:
-        """Read the files again if they have changed; return whether the contents in use were replaced.
-
-        Unusable files leave the contents in use, and are logged once, when found twice in a row: files that belong
-        together are often replaced one after the other.
-        """
+        """Read the files again if they have changed; return whether the contents in use were replaced. Unusable ones
+        leave them, and are logged once, when found twice in a row: files are often replaced one by one."""
         stamp = self._look()
         if stamp == self._stamp:
             self._problem = ""

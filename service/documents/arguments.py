@@ -12,11 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFormat:
-    """The arguments of a kind of program.
-
-    `takes` is how many values one takes in order: none if it is numbered or named. `numbered` writes it with the number
-    of its first value, from 0; `None` without numbers. `escaped` signs are doubled in text.
-    """
+    """A program's arguments: `takes` is how many values one takes in order, 0 if numbered or named; `numbered` writes
+    it with the number of its first value, from 0; `None` without numbers. `escaped` signs are doubled in text."""
 
     pattern: re.Pattern[str]
     takes: Callable[[str], int]

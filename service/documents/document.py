@@ -130,10 +130,9 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An entry with texts and, beside them, their translations with a state, such as one of PO.
-
-    The stretch from `start` to before `end` is always replaced by what `write` makes of the translations of `texts`,
-    the plural forms, and of the doubts about them, or `None`.
+    """An entry with texts, their translations and a state, such as PO's. From `start` to before `end` it is always
+    replaced by what `write` makes of the translations of `texts`, plural forms, and of the doubts about them, or
+    `None`.
     """
 
     start: int

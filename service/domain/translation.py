@@ -104,11 +104,8 @@ class DetectedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
-    """The definition of a request option other than those of decoding.
-
-    `name` is the protobuf field, `attribute` the `TranslationRequest`'s. With `in_commands` it is a flag, whose value
-    is called `metavar`, with `in_parameters` a parameter of KServe's.
-    """
+    """The definition of a request option other than those of decoding. `name` is protobuf's, `attribute` the
+    `TranslationRequest`'s. If `in_commands` it is a flag with a `metavar`, if `in_parameters` a KServe parameter."""
 
     name: str
     attribute: str

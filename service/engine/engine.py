@@ -132,11 +132,8 @@ class Engine:
             self.turns.fail_all()
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:
-        """Terminate the runs under way, accept no more work, and fail accepted sequences with `Unavailable` and
-        `reason`.
-
-        Thread-safe; does not wait for the threads. Has no effect on an engine that has already failed or was stopped.
-        """
+        """Terminate runs, accept no more work, and fail accepted sequences with `Unavailable` and `reason`.
+        Thread-safe; does not wait for the threads. Has no effect on an engine that has failed or was stopped."""
         with self._lock:
             turns = self.turns
             is_first = turns.closed is None

@@ -92,12 +92,8 @@ class WaitingQueue:
         return min(num_ahead + others, self.num_sequences)
 
     def candidates(self) -> Iterator[Sequence]:
-        """Yield sequences in the order in which they should run; the queue must not change while the iterator is in
-        use.
-
-        Priorities come by their shares, then first sequences of callers' first calls, then those of their second ones
-        ...
-        """
+        """Yield sequences in the order in which they should run: priorities by shares, first sequences of callers'
+        first calls, of their second ones, ... The queue must not change while the iterator is in use."""
         waiting = [class_ for class_ in self._classes.values() if class_.round.size]
         if len(waiting) == 1:  # as nearly always
             yield from waiting[0].round.candidates()

@@ -28,12 +28,8 @@ class BackgroundWork:
         work: Callable[[], Awaitable[None]],
         on_failure: Callable[[ServiceError], Awaitable[None]],
     ) -> "asyncio.Task[None]":
-        """Start work for the current call's caller, who pays for it, as the call `name` with the same id and
-        `metadata`.
-
-        `on_failure` is called if it fails, or is cancelled by `close` after it has begun. The returned task never
-        fails.
-        """
+        """Start work for the current call's caller, who pays for it, as the call `name` with its id and `metadata`.
+        `on_failure` is called if it fails, or is cancelled by `close` once begun; the returned task never fails."""
         call = current_call().another()
         call.method = name
 

@@ -26,8 +26,8 @@ class Leg(NamedTuple):
 class Route:
     """The way from one language to another: one model, or two by way of a pivot language.
 
-    Without legs, texts are in the target already, and stay; `writer` then knows the language, else it is the last leg's
-    model. `pivot_language_code`, BCP 47, is empty with one leg.
+    Without legs, texts stay. `writer` is the last leg's model, else one that knows the language. The pivot's code, BCP
+    47, is empty with one leg.
     """
 
     writer: LoadedModel

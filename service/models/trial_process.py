@@ -1,8 +1,5 @@
-"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`.
-
-Standard input has one line, the order in JSON, and this process ends when it does. Standard output gets a line for each
-opened graph, and in JSON the `problem` of the bundle, maybe empty.
-"""
+"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`. Reads one line, the order
+in JSON, ends with its input, and writes a line per opened graph, and the bundle's `problem` in JSON, maybe empty."""
 
 import contextlib
 import json

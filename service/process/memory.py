@@ -33,7 +33,7 @@ def map_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Collect garbage, return free memory to the system, and freeze all objects so far; stops all threads for 10s of
+    """Collect garbage, return free memory to the system, and freeze all objects so far. Stops all threads for tens of
     ms.
 
     A loaded server has some 70,000 permanent objects. Traversing them stopped all threads for as long, again and again

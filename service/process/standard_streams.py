@@ -1,8 +1,5 @@
-"""Standard output and standard error in any state: closed, full, broken, or never read.
-
-Writing to a full pipe blocks until it is read, which must not keep a server from answering or exiting. A command
-blocks; but if writing fails, it reports that in its own way.
-"""
+"""Standard output and standard error in any state: closed, full, broken, or never read. Writing to a full pipe blocks
+until it is read, which must not keep a server from answering or exiting. A command may block."""
 
 import io
 import os

@@ -55,8 +55,8 @@ class UnknownCharacters:
     def find(self, text: str) -> list[Span]:
         """Find the runs of unknown characters: sorted, disjoint, not empty; in linear time.
 
-        They contain whole user-perceived characters, whole words, and numbers next to an unknown sign: "café", "£5.20".
-        Runs separated only by white space are merged.
+        They are whole user-perceived characters, words, and numbers with a sign: "café", "£5.20". White space does not
+        separate them.
         """
         runs: list[Span] = []
         for found in _joined(text, self._found(text)):

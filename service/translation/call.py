@@ -44,11 +44,8 @@ class TranslationCall:
         pivot_language_code: str = "",
         is_continued: bool = False,
     ) -> None:
-        """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
-
-        With a `pivot_language_code` it is the first leg of two; if it `is_continued`, a further part of an accepted
-        call.
-        """
+        """Resolve the options. `terms` are the glossary's; `documents` and `kept` as for `Planner`. With a
+        `pivot_language_code` it is the first leg of two; if it `is_continued`, a further part of an accepted call."""
         self.request = request
         self.num_characters = sum(map(len, request.texts))
         self.is_small = _is_small(request, self.num_characters)

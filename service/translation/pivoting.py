@@ -71,11 +71,8 @@ class SecondLeg:
         return replace(self.limits, max_segments=self.limits.max_segments // self.num_samples)
 
     def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
-        """Check that the second engine would accept its leg of these sequences, and have the first reserve the time for
-        it.
-
-        Its sources are about as long as the first leg's; each becomes as many samples, or as wide a beam, as requested.
-        """
+        """Check that the second engine would accept its leg of these sequences, and have the first reserve time for it.
+        Its sources are about as long as the first leg's; each gets the requested samples, or beam."""
         options = replace(self.options, num_hypotheses=1) if self.options.is_sampled else self.options
         alike = [replace(sequence, options=options) for sequence in sequences for _ in range(self.num_samples)]
         first.reserved_seconds = self.leg.model.engine.check_alike(alike)

@@ -24,11 +24,8 @@ Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and outp
 
 
 class Aligner:
-    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls.
-
-    Sources are encoded again, as a finished sequence's rows of the caches are gone, by the engine's own encoder
-    sessions: alignments are not worth a second copy of its weights.
-    """
+    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls. The engine's encoder encodes
+    sources again, as finished rows are gone from the caches: a second copy of its weights is not worth it."""
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
         self._encoder = encoder
@@ -63,11 +60,8 @@ class Aligner:
         return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Return a (T, S) float32 array per pair, rows summing to 1: how much each target token attended to each source
-        token.
-
-        Runs on the caller's thread, similar lengths together, in runs of about 1,024 tokens, each after a checkpoint.
-        """
+        """Return (T, S) float32 per pair, rows summing to 1: how much target tokens attended to source tokens. Runs on
+        the caller's thread, similar lengths together, about 1,024 tokens after each checkpoint."""
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
         for batch in paced(_batches(pairs), every=1):
             try:

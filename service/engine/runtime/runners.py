@@ -25,11 +25,8 @@ BundleRunner = OnnxRunner | FusedRunner
 
 @dataclass(frozen=True, slots=True)
 class Runners:
-    """A model's runners, one per worker, what they run on, and its aligner.
-
-    `kernels` is "plain", or "fused" and the instruction set. Without an alignment graph, as fused graphs record
-    attention while they decode, `aligner` is `None`.
-    """
+    """A model's runners, one per worker, what they run on, and its aligner. `kernels` is "plain", or "fused" and the
+    instruction set. `aligner` is `None` without an alignment graph: fused graphs record attention."""
 
     runners: Sequence[BundleRunner]
     kernels: str

@@ -169,11 +169,8 @@ class StepSearch:
             max_repeats[list(rows)] = max(own, int(max_repeats[rows[0]]))
 
     def run(self, num_rows: int, limits: RunLimits, make_step: MakeStep, reorder: Reorder) -> SearchRun:
-        """Make the steps of a run (`Runner.search`), each by `make_step`, after `reorder` copied caches:
-
-        (from which rows, to which rows, how many tokens). A run ends with the first row's end, or an exception; the
-        rows are then as before the step.
-        """
+        """Make a run's steps (`Runner.search`), each by `make_step`, after `reorder` copied caches (from rows, to rows,
+        numbers of tokens). It ends with the first row, or an exception: then rows are as before the step."""
         assert self._state is not None, "search before attach"
         self.control.write(num_rows, limits)
         library, stepper = self._library, self._stepper

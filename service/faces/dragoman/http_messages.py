@@ -1,8 +1,5 @@
-"""Messages of our own API: what bodies and answers look like, and how they become domain types.
-
-Fields have the names of `dragoman.v1`'s messages. Those of the options come from the tables in `domain/options.py` and
-`domain/translation.py`, so this module adds none.
-"""
+"""Messages of our own API: bodies, answers, and their conversion to domain types. Fields are named as in `dragoman.v1`;
+those of options come from the tables in `domain/options.py` and `domain/translation.py`."""
 
 import enum
 import time

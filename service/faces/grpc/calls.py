@@ -38,11 +38,8 @@ _KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflect
 
 
 class CallInterceptor(Interceptor):
-    """Handles every call of every method; must be the only interceptor.
-
-    To gRPC, all handlers take streams of requests: it would receive the single messages of all calls at once, `Intake`
-    does so in their turn. Handlers are built once for each known method.
-    """
+    """Handles every call of every method; must be the only interceptor. To gRPC, all handlers take streams: it would
+    receive all single messages at once, `Intake` does so in turn. Handlers are built once per known method."""
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)

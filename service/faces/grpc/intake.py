@@ -101,12 +101,8 @@ class Receptions:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory for calls in three parts: single messages being received, those of streams, and data held until answers
-    are sent.
-
-    Each message of the first two parts counts with the largest allowed size, as does a stream that waits for its next
-    one.
-    """
+    """Memory for single messages being received, for those of streams, and for data held until answers are sent. A
+    message being received, or awaited on a stream, counts with the largest allowed size."""
 
     held: ByteBudget
     singles: Receptions

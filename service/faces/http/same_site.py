@@ -91,11 +91,8 @@ def has_own_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """Which requests that a browser may have sent are answered on a port without keys.
-
-    Pages of `origins` may do everything. `own_host` is the port's name besides addresses and names without a dot;
-    `None` for any, as a server for other machines does not know its names.
-    """
+    """Which requests that a browser may have sent are answered on a port without keys. Pages of `origins` may do
+    everything. `own_host` is the port's name besides addresses and names without a dot; `None`: any name."""
 
     origins: frozenset[str]
     own_host: str | None

@@ -156,11 +156,8 @@ def answer_of(response: pb.ModelInferResponse, is_binary: Callable[[str], bool])
 
 
 def document_of(message: Message) -> dict[str, Any]:
-    """Return a message as JSON in Triton's form.
-
-    Fields have the names of the .proto, and 64-bit numbers are numbers, unlike in protobuf's own JSON. Scalars and
-    lists are there even if empty, other messages and members of a `oneof` only if set.
-    """
+    """Return a message as JSON in Triton's form. Names are the .proto's, and 64-bit numbers are numbers, unlike in
+    protobuf's JSON. Scalars and lists may be empty; messages and members of a `oneof` are there only if set."""
     return {
         field.name: _plain(field, getattr(message, field.name))
         for field in message.DESCRIPTOR.fields

@@ -75,11 +75,8 @@ class Parameters:
 
 
 def body_of(request: HttpRequest, kind: type[T]) -> T:
-    """Read a call's parameters: an object in JSON, or the fields of a form and of the query.
-
-    A repeated `q`, `q[]` or `q[0]` in a form makes a list; of other fields the first counts. Raise `InvalidRequest` for
-    another Content-Type, or a malformed or mistyped body.
-    """
+    """Read a call's parameters: an object in JSON, or the fields of a form and of the query. `q` repeated, `q[]` or
+    `q[0]` is a list; else the first field counts. Raise `InvalidRequest` for another type or a malformed body."""
     of_form = fields_of_any_form(request)
     if of_form is None and (request.body or content_type(request) == JSON):
         if not is_json(request):

@@ -55,8 +55,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 class _Reading:
     """The parts of a document read so far; later tokens may make boundaries of those that are open.
 
-    `_resumed` are where untranslated regions go on, after a translated element in them, and end. Start tags of links
-    that extend beyond their paragraph are in `_lasting_links`.
+    `_resumed`: where untranslated regions go on, after a translated element, and end; `_lasting_links`: tags of links
+    beyond their paragraph.
     """
 
     def __init__(self, html: str, tokens: Sequence[Token]) -> None:

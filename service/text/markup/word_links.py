@@ -161,11 +161,8 @@ def fitted(wanted_needs: Sequence[int], spans: Sequence[tuple[int, int]], low: i
 def with_letters(
     needs: Sequence[int], spans: Sequence[tuple[int, int]], low: int, high: int, num_before: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Move `spans`, sorted and disjoint, like `fitted`, so that each has as many words as it `needs` that are not
-    punctuation.
-
-    `num_before` counts those before each word, and before the end. If there are too few in all, the spans stay.
-    """
+    """Move `spans`, sorted and disjoint, like `fitted`, so that each has the words without punctuation that it `needs`.
+    `num_before` counts those before each word, and before the end. If there are too few in all, the spans stay."""
     found = [(num_before[start], num_before[end]) for start, end in spans]
     if all(end - start >= need for (start, end), need in zip(found, needs, strict=True)):
         return list(spans)

@@ -86,11 +86,8 @@ class _Node:
 
 
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
-    """Return a document, or a part of one, as HTML. Passes checkpoints.
-
-    CDATA becomes text; `&` without a reference and `<` without a tag are text. As in HTML, `<br>` and the like need no
-    end tag, and attributes no quotes and no values.
-    """
+    """Return a document, or a part of one, as HTML. Passes checkpoints. CDATA becomes text; `&` without a reference and
+    `<` without a tag are text. As in HTML, `<br>` needs no end tag, and attributes no quotes and values."""
     root = _tree(xml)
     output: list[str] = []
     openings: list[str] = []

@@ -55,11 +55,8 @@ _FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of placeholder: the signs that it begins with, and a regular expression; its origin is beside it.
-
-    One that `is_apart` never moves: the texts around it are translated separately. One that `is_paired` counts only if
-    the text has its end, too: `[left]` and `[/left]`.
-    """
+    """A kind of placeholder: the signs that it begins with, and a regular expression; its origin is beside it. One that
+    `is_apart` separates texts; one that `is_paired` counts only if the text has both: `[left]` and `[/left]`."""
 
     signs: str
     pattern: str
