@@ -1,8 +1,5 @@
 """Measures how well attention locates what a translation copied verbatim, such as names, numbers and marks.
-
-No labelled data is needed: a piece that occurs once in the source and once in its translation came from there. Does not
-import torch.
-"""
+A piece that occurs once in the source and once in its translation came from there. Does not import torch."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

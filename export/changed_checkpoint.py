@@ -1,8 +1,5 @@
-"""A checkpoint with changes that its user asks for: other generation settings, an adapter that is merged.
-
-They are made in a folder for the time of a conversion, which links to the files that stay: importers of any family and
-their references read it like any other folder, and neither knows of changes.
-"""
+"""A checkpoint with changes that its user asks for: other generation settings, an adapter that is merged. A temporary
+folder has the changed files and links to the others, so importers and references need not know of changes."""
 
 import contextlib
 import json

@@ -51,13 +51,13 @@ def convert(
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
     The model's `name` is by default that of the folder of a `destination` ROOT/NAME/VERSION, else the checkpoint's own.
-    `source` is a path, or a module or its state dict in memory, which stay as they are. `options` may also be `said` by
+    `source` is a path, or a module or its state dict in memory, which are not changed. `options` may also be `said` by
     the names of its fields, such as `tokenizer="english.model"`. `kind` and `changes` are for paths.
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
-    CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
-    one: texts in the first language pair, which replace the golden ones if the model reads no English. With `force`, it
-    may replace a bundle. Without `is_prose`, servers neither cut nor search texts, nor mend translations.
+    CPU, not the engine). int8 is also compared on the lines of the file `check`, texts in the first language pair,
+    which replace the golden ones if the model reads no English. With `force`, it may replace a bundle. Without
+    `is_prose`, servers neither cut nor search texts, nor mend translations.
     """
     destination, options = Path(destination), dataclasses.replace(options, **said)
     check_destination(destination, force=force)

@@ -41,8 +41,8 @@ def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> 
 def recorded_attention(engine: OfflineEngine, manifest: Manifest, pairs: Sequence[Pair]) -> list[Attention]:
     """Return the attention (T, S) that the decoder of an int8 bundle records while it reads translations.
 
-    They are given to it, a language's prefix included, and one token more is decoded, as some models record a token
-    when they read it; at the model's limit, the last one is decoded, whichever it is.
+    These are forced, a language's prefix included, and one token more is decoded, as some models record a token when
+    they read it; at the model's limit, the last one is decoded instead.
     """
     limit = manifest.limits.max_output_tokens + manifest.longest_target_prefix
     sequences = []

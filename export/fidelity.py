@@ -135,11 +135,8 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo")) -> float:
 
 
 def check_reading(checkpoint: ImportedCheckpoint, expected: ReferenceOutputs) -> FidelityReport:
-    """Compare the reference's greedy outputs with those of the model as it was read, in float and in numpy.
-
-    The model reads each whole output at once: if its best token at every position is the output's next one, its own
-    search finds the same output.
-    """
+    """Compare the reference's greedy outputs with those of the model as it was read, in float and in numpy. It reads
+    each whole output at once: if its best token at every position is the next one, its search finds the same."""
     checkpoint = dataclasses.replace(checkpoint, generation=expected.generation(checkpoint.generation))
     model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
     spec, num_ties = checkpoint.tokenizer, 0
@@ -307,12 +304,8 @@ def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: 
 def changed_scores(
     scores: Floats, inputs: Sequence[int], options: DecodingOptions, eos_id: int, num_forced: int
 ) -> Floats:
-    """Return the scores (V,) of what follows `inputs`: the start token, `num_forced` tokens of the model's own prefix,
-    and the output, as a request's options change them.
-
-    With the semantics of transformers' logits processors, in their obvious form; `kernels/src/search/processors.cpp` is
-    what serves.
-    """
+    """Return scores (V,) after `inputs` (start token, `num_forced` prefix tokens, output) as a request's options change
+    them. Transformers' logits processors in their obvious form; `kernels/src/search/processors.cpp` is what serves."""
     changed = scores.copy()
     if options.repetition_penalty != 1.0:
         seen = sorted({token_id for token_id in inputs if token_id < len(scores)})

@@ -113,10 +113,7 @@ def listed(
     directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], score: Score | None = None
 ) -> tuple[Manifest, Cost]:
     """Add a shortlist to the files of a bundle; return its manifest, which is not saved, and what that costs.
-
-    The golden sentences get the translations that it has from now on. The cost is measured on `texts`, whose
-    translations get a `score` if there is one.
-    """
+    Golden sentences get new translations. The cost is measured on `texts`, with a `score` if there is one."""
     _require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)

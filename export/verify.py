@@ -41,8 +41,8 @@ class VerificationReport:
     """What was compared, and how close the results were.
 
     `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by its
-    position's range of logits (largest minus smallest). `num_ties` counts positions where the graphs chose another
-    token because the two best logits are closer than `tie_gap`.
+    position's range of logits. `num_ties` counts positions where the graphs chose another token because the two best
+    logits are closer than `tie_gap`.
     """
 
     num_golden: int = 0
@@ -90,9 +90,8 @@ def verify(
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
 
     The graphs decode greedily with their caches. The model then reads each whole output at once, alone and without a
-    cache: its most probable token at every position must be the output's next one, so that full re-decoding gives the
-    same output; and log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts'
-    order.
+    cache: its best token at every position must be the output's next one, so re-decoding gives the same output; and
+    log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts' order.
     """
     golden = list(golden_sentences(checkpoint, tokenizer))
     sentences = golden + list(random_sentences(checkpoint))

@@ -42,8 +42,8 @@ def rotary_tables(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """Return what rotates a head x (D,) at position p: x * first[p] + x[partners] * second[p].
 
-    The tables (P, D) are cosines, and sines with their signs; ones and zeros where nothing is rotated. `partners` (D,)
-    are the other components of pairs. Pair i turns by p / base^(2i / rotary_size).
+    The tables (P, D) are cosines, and signed sines, 1 and 0 where nothing is rotated. `partners` (D,) are the other
+    components of pairs. Pair i turns by p / base^(2i / rotary_size).
     """
     places = rotary_order(head_size, rotary_size, config)[:rotary_size].reshape(2, -1)  # of the pairs
     position = np.arange(num_positions, dtype=np.float64)[:, None] + config.offset

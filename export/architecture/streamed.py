@@ -1,7 +1,7 @@
 """The model in numpy, one layer at a time: its teacher-forced pass with no more than a layer's weights as float32.
 
-In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, keys and values as
-the caches do, and otherwise in float. What the kernels compute is compared with that. Does not import torch.
+In float, or with the weights and inputs of dense layers rounded to int8 and keys and values as in caches, for
+comparison with the kernels. Does not import torch.
 """
 
 import math
@@ -173,8 +173,8 @@ class StreamedTransformer:
     def _product(self, rows: Floats, weight: Array, levels: int = LARGEST) -> Floats:
         """Return rows (n, K) times a weight (N, K): (n, N); in 8 bits, products of levels times both sides' scales.
 
-        Sums of levels are exact as long as they are below 2^24, so that the results are the kernels' own bits: next to
-        the middle of two levels, the last bit would decide how later layers round.
+        Sums of levels are exact below 2^24, so the results are the kernels' own bits: next to the middle of two levels,
+        the last bit would decide how later layers round.
         """
         if not self._rounds:
             return rows @ as_float32(weight).T

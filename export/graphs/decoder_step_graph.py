@@ -154,8 +154,8 @@ class _CrossAttention(nn.Module):
 class _Projection(nn.Module):
     """Logits, the choice among the allowed tokens, and log-probabilities normalised over the whole vocabulary.
 
-    Suppressed tokens have a bias of minus infinity, which makes the arg-max no slower. Their share of the probability
-    is computed from a few rows of the projection, in the branch that only log-probabilities need.
+    Suppressed tokens have a bias of minus infinity, which costs the arg-max nothing. Their share of the probability is
+    computed from a few rows of the projection, in the branch for log-probabilities.
     """
 
     bias: Tensor | None

@@ -79,11 +79,8 @@ def causal_attention(
 
 
 def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the `num_candidates` (1,) int64 largest of each row of (B, V): values and indices, largest first.
-
-    Among equal values, the lower index comes first. K is known only at run time, so torch sees a width of 1; `tracing`
-    corrects the graph's declared outputs.
-    """
+    """Return the `num_candidates` (1,) int64 largest of each row of (B, V), the lower index of equal ones first. Values
+    and indices, largest first. K is known only at run time: torch sees a width of 1, which `tracing` corrects."""
     batch = scores.shape[0]
     values, indices = ops.symbolic_multi_out(
         "TopK",
@@ -98,8 +95,8 @@ def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
 def log_of_column(totals: Tensor) -> Tensor:
     """Return the natural logarithm of (B, 1), each row independently of the others.
 
-    ONNX Runtime's Log processes rows in vectors of 16 and the remainder one by one, with different rounding: a row's
-    result would depend on the number of rows. ReduceLogSum over the one entry of a row avoids that.
+    ONNX Runtime's Log processes rows in vectors of 16 and the rest one by one, with different rounding: a result would
+    depend on the number of rows. ReduceLogSum over the one entry of a row does not.
     """
     axes = torch.ones(1, dtype=torch.int64)
     logarithms: Tensor = ops.symbolic(
@@ -111,8 +108,8 @@ def log_of_column(totals: Tensor) -> Tensor:
 def arg_max(scores: Tensor) -> Tensor:
     """Return the index of the largest entry of each row of (B, V), the lowest among equals: (B,) int64.
 
-    Finds the best block of columns first, and then the best column in it: ONNX Runtime's ReduceMax is vectorised, its
-    ArgMax and TopK are not (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
+    Finds the best block of columns, then the best column in it: ONNX Runtime vectorises ReduceMax, not ArgMax and TopK
+    (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
     """
     width = _block_width(scores.shape[1])
     if width is None:

@@ -27,11 +27,8 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
-    are none.
-
-    `special` are the pieces that no text has: those of control, of unknown text, and those that are not used.
-    """
+    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, maybe empty.
+    `special` pieces are in no text: those of control, of unknown text, and unused ones."""
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]

@@ -1,8 +1,5 @@
-"""Reads files of strangers' checkpoints: regular ones, of bounded size, whatever they would unpack to.
-
-All that is compressed is unpacked here: files by gzip or Zstandard, and the members of zips, which packages, NumPy's
-archives and torch's files are.
-"""
+"""Reads files of untrusted checkpoints: regular ones, of bounded size, also unpacked. All compressed data is unpacked
+here: gzip, Zstandard, and zips, which packages, NumPy's archives and torch's files are."""
 
 import gzip
 import io

@@ -21,10 +21,7 @@ WORD_LISTS = (".txt", ".json", *PICKLED)
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names.
-
-    `file` is the bundle's: the one that was given, or what writes it. `ids` are those that a model gave SentencePiece's
-    pieces itself (kind "marian").
-    """
+    `file` is the given one, or writes it. `ids` are a model's own of SentencePiece's pieces (kind "marian")."""
 
     kind: str
     suffix: str

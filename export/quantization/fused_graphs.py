@@ -1,7 +1,7 @@
 """Writes the fused graphs of an int8 bundle from a model's configuration and weights.
 
-Each graph is one node, whose constants are in the order of `kernels/README.md`. Weights are read one tensor at a time,
-in any floating dtype, quantized and written: no more than one of them is in memory.
+A graph is one node, with constants in the order of `kernels/README.md`. One weight at a time is read, in any floating
+dtype, quantized and written.
 """
 
 import dataclasses

@@ -63,11 +63,8 @@ class WeightedPair:
 
 @dataclass(frozen=True, slots=True)
 class EncodedCorpus:
-    """Token ids of all pairs, concatenated.
-
-    Pair i is `source[source_starts[i] : source_starts[i + 1]]`, and likewise for the target.
-    `weights` (N,) float32: how often an epoch draws the pair. Every side ends with the end-of-sentence id.
-    """
+    """Token ids of all pairs, concatenated; `source[source_starts[i] : source_starts[i + 1]]` is of pair i, as for the
+    target. `weights` (N,) float32: how often an epoch draws the pair. Every side ends with the end-of-sentence id."""
 
     source: npt.NDArray[np.uint16]
     target: npt.NDArray[np.uint16]

@@ -55,8 +55,8 @@ _FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 class BartLayout:
     """Differences between the architectures that share the layout; `normalize_before` is pre-norm.
 
-    `may_separate`: `share_encoder_decoder_embeddings` applies; other families ignore it and have one table for both
-    sides. `scales_embeddings` is what a missing `scale_embedding` means.
+    `may_separate`: `share_encoder_decoder_embeddings` applies; other families always share. `scales_embeddings` is the
+    default of `scale_embedding`.
     """
 
     name: str

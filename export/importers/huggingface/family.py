@@ -49,9 +49,9 @@ class Family(Generic[Files]):
     """A family of models.
 
     `read_tokenizer` reads and checks the tokenizer's files. `directions` returns what a folder translates, by its files
-    and the user's options; what it can't tell is added to the problems. `takes` are options that few kinds of
-    checkpoints take. `first_ids` are tokens that a translation may be forced to begin with if the tokenizer can't be
-    read, `None` for any. `positions` are the model's, and its reference's, instead of those that transformers computes.
+    and the user's options, and adds what is unknown to the problems. `takes` are options that few kinds take.
+    `first_ids` are tokens that a translation may be forced to begin with if the tokenizer can't be read, `None` for
+    any. `positions`, the model's and its reference's, replace those that transformers computes.
     """
 
     layout: Layout

@@ -1,8 +1,7 @@
 """The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made from.
 
 transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
-(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. This module does the same without
-transformers.
+(`models/nllb/tokenization_nllb.py`), so files of all ages behave alike; this does the same without transformers.
 """
 
 import re

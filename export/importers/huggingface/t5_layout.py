@@ -1,7 +1,7 @@
 """T5's names in `config.json` and in the weights, as transformers 5.23 reads them.
 
-`models/t5`, `models/mt5` and `models/umt5` differ in what scales their outputs, in the feed-forward network that a
-missing setting means, and in whether each layer has biases of its own.
+`models/t5`, `models/mt5` and `models/umt5` differ in the scale of outputs, in the default feed-forward network, and in
+whether each layer has its own biases.
 """
 
 import re

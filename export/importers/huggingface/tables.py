@@ -1,7 +1,7 @@
 """The stored tables that encoder, decoder and projection read in transformers' models.
 
-A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
-missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of the families).
+A file may hold some of the four names: transformers keeps each table that is present and ties the missing ones to one
+of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of the families).
 """
 
 import dataclasses

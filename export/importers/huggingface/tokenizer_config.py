@@ -1,7 +1,7 @@
 """Special tokens in a checkpoint's `tokenizer_config.json` and its older companions.
 
-Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
-for tokenizers that are implemented in Python there: Marian's and M2M100's.
+Read as by transformers 5 (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
+for tokenizers in Python: Marian's and M2M100's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,10 +58,9 @@ class TokenizerConfig:
 def read_tokenizer_config(
     directory: Path, vocabulary: Mapping[str, int], defaults: Mapping[str, str], problems: list[str]
 ) -> TokenizerConfig:
-    """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`.
+    """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`; add every problem to `problems`.
 
-    `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. All
-    damaged or unsupported settings are added to `problems`; an empty vocabulary has been reported there already.
+    `defaults` are the class' tokens; those for padding, end and unknown must be in the vocabulary, unless it is empty.
     """
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
@@ -98,11 +97,8 @@ def read_tokenizer_config(
 
 
 def class_of(directory: Path, document: Mapping[str, Any], known: Sequence[str], problems: list[str]) -> str:
-    """Return which of the `known` classes of tokenizers a folder names; the first if it names none.
-
-    Add any other one to `problems`: it may produce other ids from the same files. `document` is the content of
-    `tokenizer_config.json`; if it names no class, `config.json` may.
-    """
+    """Return which of the `known` classes of tokenizers a folder names; the first if it names none. Any other goes to
+    `problems`, as its ids may differ. `document` is `tokenizer_config.json`; else `config.json` counts."""
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
         ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", known[0])

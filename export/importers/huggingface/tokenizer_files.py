@@ -27,10 +27,10 @@ class TokenizerFiles:
     """The content of the files.
 
     `spec` is the manifest's entry, but for the token that translations start from, which the model's settings name.
-    `written` are the bundle's files. `sizes`, of source and target, are the highest ids plus one; models have some more
-    unused ids. `languages` maps the code of each language to the ids that stand for it, at `place`; `source` is the one
-    that a folder was saved for, if it says so. `begin_ids` precede every source. `first_ids` are tokens that a
-    translation may be forced to begin with, `None` for any. `licence` is that of the published weights.
+    `written` are the bundle's files. `sizes`, of source and target, are the highest ids plus one; models have more,
+    unused ids. `languages` maps codes to the ids that stand for them, at `place`; `source` is the one that a folder was
+    saved for, if it says so. `begin_ids` precede every source. `first_ids` are tokens that a translation may be forced
+    to begin with, `None` for any. `licence` is that of the published weights.
     """
 
     spec: TokenizerSpec

@@ -375,9 +375,9 @@ def _join_positions(
 def _join_norms(reading: _Reading) -> float:
     """Add the norms' weights, and return their epsilon.
 
-    One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
-    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by. So do
-    epsilons of which a few differ: the most common one is taken, and the logits are compared.
+    One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each, the
+    epsilon's square inside the root is as good: it only prevents a division by 0. Of different epsilons the most common
+    is taken, and the logits are compared.
     """
     norms = {name: norm for name, norm in reading.norms.items() if not name.endswith(("query_norm", "key_norm"))}
     for name, norm in norms.items():

@@ -1,9 +1,9 @@
 """What a toolkit's checkpoint says of itself beside its weights: settings and vocabularies, as its layout knows.
 
-In a layout's `[saved]`, `settings` are places of the settings it was trained with, `vocabularies` of the source's and
-the target's tokens: paths in the checkpoint, or files beside it, whose names may have languages in braces; `|` stands
-between alternatives. `keys` maps a setting (inner ones by their path, joined by "_") to a key of --config, or each
-value that can be read to such keys with their values. `always` holds in any case; "none" is null there.
+In a layout's `[saved]`, `settings` and `vocabularies` (source, target) are places: paths in the checkpoint, or files
+beside it, whose names may have languages in braces; `|` separates alternatives. `keys` maps a setting (inner ones by
+their path, joined by "_") to a key of --config, or each of its values to such keys with values. `always` holds in any
+case; "none" is null there.
 """
 
 import itertools

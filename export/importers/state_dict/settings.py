@@ -51,7 +51,7 @@ class Settings:
     """The content of `--config`.
 
     `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
-    `source_prefix_ids`, the text and `source_eos_id`, if there is one; `source_pad_id` is masked everywhere.
+    `source_prefix_ids`, the text and `source_eos_id`, if any; `source_pad_id` is always masked.
     """
 
     model: dict[str, Any]
