@@ -22,7 +22,6 @@ def usable_name(_context: click.Context, _option: click.Parameter, name: str | N
 
 
 def parsed_settings(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of NAME=VALUE by name."""
     settings: dict[str, Any] = {}
     for text in given:
         name, is_given, value = text.partition("=")

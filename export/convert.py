@@ -92,7 +92,6 @@ def write_bundle(
     check: Path | None = None,
     force: bool = False,
 ) -> Manifest:
-    """Write the bundle of what `load` imports; for the rest see `convert`."""
     clock = Stages(say)
     if precision != "float16":
         find_kernels()  # the engine, which comes last, needs them

@@ -20,7 +20,6 @@ ONE_LANE = 16  # slots: too few for a second worker, which would hold another co
 
 
 def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
-    """Open a bundle's graphs on an engine that accepts any number of sequences at once."""
     opened, config = open_graphs(directory, manifest, max_slots)
     return OfflineEngine(opened.runners, config)
 

@@ -29,7 +29,6 @@ def shared_pair_of(destination: Path, manifest: Manifest) -> str | None:
 
 
 def _beside(destination: Path) -> dict[Path, Manifest]:
-    """Return the manifests of the repository's other models by their folders."""
     if model_name(destination) is None:
         return {}
     found = {}

@@ -98,7 +98,6 @@ class Residual(nn.Module):
 
 
 def layer_norm(config: ModelConfig) -> nn.Module:
-    """Return a layer norm of the model's kind."""
     if config.layer_norm == "scalar":
         return ScalarLayerNorm(config.d_model, config.layer_norm_epsilon)
     if config.layer_norm == "rms":

@@ -155,7 +155,6 @@ class StreamedTransformer:
         return self._dense(f"{name}.outer", activation(inner), levels)
 
     def _recur(self, name: str, x: Floats) -> Floats:
-        """Return the outputs of the recurrence, token by token (`recurrence.py`)."""
         factors = _sigmoid(self._dense(f"{name}.gate", x))
         added = (1.0 - factors) * self._dense(f"{name}.candidate", x)
         state = np.zeros_like(x[:, 0])

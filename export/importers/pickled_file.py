@@ -19,7 +19,6 @@ from service.bundle.regular_file import check_regular
 
 
 def read_pickled(path: Path) -> dict[str, Array]:
-    """Return the tensors of a state dict, as arrays."""
     loaded = load_pickle(path)
     if not isinstance(loaded, Mapping):
         raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")

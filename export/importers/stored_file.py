@@ -32,7 +32,6 @@ _DAMAGED_ZIP = (*_DAMAGED, RuntimeError, NotImplementedError, zipfile.BadZipFile
 
 
 def plain_name(path: Path) -> str:
-    """Return a file's name without the suffix of its compression."""
     return path.stem if path.suffix in SUFFIXES[1:] else path.name
 
 

@@ -263,7 +263,6 @@ class FusedNodes:
         ]
 
     def _dense(self, *names: str) -> Constants:
-        """Return layers of one input side by side."""
         table = self._table(*(f"{name}.weight" for name in names))
         biases = [
             self._floats(f"{name}.bias")

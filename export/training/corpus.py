@@ -148,7 +148,6 @@ def encode_corpus(
 
 
 def known_symbols(tokenizer: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
-    """Return the reserved symbols that the tokenizer has as pieces."""
     known = {tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())}
     return tuple(symbol for symbol in reserved_symbols(MAX_SYMBOLS) if symbol in known)
 

@@ -59,7 +59,6 @@ class ParallelGradients:
 
 
 def smoothed_loss(model: Transformer, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Return the cross-entropy of all target tokens together, with label smoothing."""
     logits = model(source, target[:, :-1])  # (B, T, V)
     return functional.cross_entropy(
         logits.flatten(0, 1).float(),

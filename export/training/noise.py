@@ -47,7 +47,6 @@ def drop_final_punctuation(source: str, target: str) -> Texts | None:
 
 
 def capitalize_words(text: str) -> str:
-    """Capitalise each word, leaving its other letters unchanged."""
     return re.sub(r"(?<!\S)\w", lambda first: first[0].upper(), text)
 
 

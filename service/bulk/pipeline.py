@@ -119,7 +119,6 @@ async def answers(
 
 
 def row_result(translation: Any, source: str) -> RowResult:
-    """Return the result for a translation, the domain's or the client's, from the language that was given."""
     flags = dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags)
     return RowResult(
         translation.text,

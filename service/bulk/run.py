@@ -160,7 +160,6 @@ async def _one_done(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]
 
 
 def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
-    """Yield this shard's chunks with the numbers of file and chunk."""
     num_files = len(work.inputs)
     for file, (name, path) in enumerate(work.inputs.items()):
         if work.shard.has_file(file, num_files):
@@ -218,7 +217,6 @@ async def _results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult
 
 
 def _problem(job: Job, text: object, source: object, target: object) -> str:
-    """Return why a row can't be translated; empty if it can."""
     if not isinstance(text, str):
         return f"column {job.text_column!r} {_instead(text, 'text')}"
     if not is_unicode(text):

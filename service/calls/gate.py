@@ -61,7 +61,6 @@ class Usage:
         return left + MINUTE * (1 - quota / window.current)
 
     def _now(self, name: str) -> tuple[_Window, float]:
-        """Return the amounts as of now, and the seconds until this minute ends."""
         minute, seconds = divmod(self._clock(), MINUTE)
         window = self._windows.get(name) or _Window(int(minute))
         passed = int(minute) - window.number

@@ -186,7 +186,6 @@ def _granted(name: str, grant: str, given: Any) -> frozenset[str]:
 
 
 def _strings(given: Any) -> Sequence[str]:
-    """Return a string, or a list of strings, as a sequence; empty for anything else."""
     given = [given] if isinstance(given, str) else given
     return given if isinstance(given, list) and all(isinstance(each, str) and each for each in given) else ()
 

@@ -161,7 +161,6 @@ class OpenCalls:
         self._none.set()
 
     def counts(self, method: str) -> bool:
-        """Return whether calls of a method, as in `/service/Method`, count."""
         return not method.startswith(self._ignored)
 
     def began(self) -> None:

@@ -54,7 +54,6 @@ def request_id_in(metadata: Metadata) -> str:
 
 
 def api_key_in(metadata: Metadata) -> str:
-    """Return the API key, or an empty string if there is none. Names are in lower case."""
     texts = {name: value for name, value in metadata if isinstance(value, str)}
     authorization = texts.get("authorization", "")
     for scheme in _SCHEMES:
@@ -153,7 +152,6 @@ class CallPipeline:
         return call.key_name if self._gate is not None else str(call.origin[0])
 
     def check_time(self, left_seconds: float) -> None:
-        """Check that a call has enough time left, before anything of it is processed."""
         least = self._least_time.seconds(time.monotonic())
         if left_seconds < least:
             raise Overloaded(

@@ -119,7 +119,6 @@ class DocumentTurns(Turns):
 
     @asynccontextmanager
     async def turn(self, caller: Hashable, num_bytes: int, deadline_seconds: float) -> AsyncIterator[None]:
-        """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`."""
         if not self.take_free(caller):
             self._check(caller)
             self._claims[caller] = self._claims.get(caller, self._num_served_bytes) + num_bytes

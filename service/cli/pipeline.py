@@ -136,7 +136,6 @@ class _Inbox(Generic[Item]):
         return chunk
 
     def _peek(self, *, block: bool) -> Item | None:
-        """Return the next item without removing it; `None` if none is available, or the input has ended."""
         if self._next is None and not self._has_ended:
             with contextlib.suppress(queue.Empty):
                 item = self._queue.get(block=block)

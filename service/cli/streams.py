@@ -29,7 +29,6 @@ class Line:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Yield the lines of a UTF-8 stream as they come in."""
     number = 0
     while True:
         number += 1
@@ -140,7 +139,6 @@ class _Replacing(io.FileIO):
 
 
 def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
-    """Yield texts of the command line as lines."""
     for number, text in enumerate(texts, start=1):
         try:
             text.encode()

@@ -173,7 +173,6 @@ class Need:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach what listens at this address or name."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name

@@ -62,7 +62,6 @@ def _stamp_of(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Return the bytes of a file; `what` describes them in the message."""
     try:
         return path.read_bytes()
     except OSError as error:

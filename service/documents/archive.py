@@ -174,7 +174,6 @@ def xml_part(
     slots: Callable[[XmlSource], Iterable[Slot]],
     edits: Callable[[XmlSource], Iterable[Edit]] = lambda _: (),
 ) -> Part:
-    """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes."""
     data, encode = decoded_xml(archive.read(name), name)
     source = XmlSource(data, name)
     return Part(name, source.raw, lambda raw: encode(from_raw(raw)), list(slots(source)), list(edits(source)))

@@ -156,7 +156,6 @@ def _head(document: Document, num_chunks: int) -> Head:
 
 
 def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> tuple[list[str], dict[int, Doubt]]:
-    """Read the translations of each chunk; return them in the order of the texts, and the doubts about them."""
     translations = [""] * num_texts
     doubts: dict[int, Doubt] = {}
     for numbers in found:
@@ -169,7 +168,6 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
 
 
 def _written(document: Document, translations: list[str], doubts: dict[int, Doubt]) -> tuple[str, bytes]:
-    """Return the reason why the document can't be written, usually empty, and the document."""
     try:
         return "", document.written(translations, doubts)
     except DocumentError as error:

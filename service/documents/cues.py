@@ -141,7 +141,6 @@ def _speakers(shown: Sequence[Sequence[str]]) -> Collection[str]:
 
 
 def _speaker(text: str) -> re.Match[str] | None:
-    """Return what may be a name at the beginning of a text, behind its dash."""
     dash = _DASH.match(text)
     return _SPEAKER.match(text, dash.end() if dash else 0)
 
@@ -196,7 +195,6 @@ def _parts_of(
 
 
 def _pieces(text: str, notation: Notation, marks: list[re.Pattern[str]]) -> Iterator[Piece]:
-    """Yield the pieces of a line; `marks` are at the beginning of its text, in this order."""
     done = 0
     for match in [*notation.tag.finditer(text), None]:
         start = match.start() if match else len(text)

@@ -95,7 +95,6 @@ class _Reader:
         yield Slot(borders[0], borders[1], document_text, found.first_stretch, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
-        """Return whether a pair is one that may be an item of a menu: a link or a control."""
         return "fldChar" in item.raw or item.raw.startswith((f"<{self._w}hyperlink", f"<{self._w}sdt"))
 
     def _items(self, element: Element, slots: list[Slot]) -> Iterator[Item]:

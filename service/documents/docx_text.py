@@ -194,7 +194,6 @@ def run_of(w: str, properties: str, text: str) -> str:
 
 
 def is_raised(properties: str) -> bool:
-    """Return whether properties of a run raise or lower it."""
     return _RAISED.search(properties) is not None
 
 
@@ -222,5 +221,4 @@ def trimmed(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def separate(item: Item | None) -> Item:
-    """Return a line break for what separates two elements, if there is anything."""
     return replace(item, kind=Kind.BREAK) if item else Item(Kind.BREAK, 0, 0)

@@ -50,7 +50,6 @@ class Runs:
     def pieces(
         self, source: XmlSource, paragraph: Element, font: str | None = None, *styles: str
     ) -> Iterator[tuple[str, Piece]]:
-        """Yield the pieces of a paragraph of this font and these styles, with their formatting."""
         for child in paragraph.elements:
             name, raw = child.name.removeprefix(self.prefix), source.raw[child.start : child.end]
             properties = child.at("rPr")
@@ -128,7 +127,6 @@ def in_bodies(source: XmlSource) -> Iterator[tuple[Element, Mapping[str, str]]]:
 
 
 def fonts_of_levels(styles: Element) -> dict[str, str | None]:
-    """Return the fonts of a list of styles by the numbers of levels, from 0."""
     levels = ((_LEVEL.fullmatch(each.name), each) for each in styles.elements)
     return {str(int(level[1]) - 1): font_of(each.at("defRPr")) for level, each in levels if level}
 

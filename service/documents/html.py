@@ -52,7 +52,6 @@ class Value(NamedTuple):
 
 
 def translatable_values(html: str, token: Token) -> Iterator[Value]:
-    """Yield the values of a start tag's attributes that have something to translate."""
     values = {name: span for name, *span in attribute_values(html[token.start : token.end])}
 
     def text(name: str) -> str:

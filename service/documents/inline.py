@@ -212,7 +212,6 @@ def _joined(runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool])
 
 
 def has_code(pieces: Iterable[AnyPiece]) -> bool:
-    """Return whether there is code with words in it."""
     return any(piece.is_code and has_words(piece.text) for piece in pieces)
 
 

@@ -146,7 +146,6 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
 
 
 def literal_of(source: str, indent: str | None = None, colon: str = ": ") -> Callable[[Any], str]:
-    """Return a function that writes a value as the source writes its strings."""
     style, escapes_slashes = EscapeStyle(source, "<>&'="), "\\/" in source
 
     def literal(value: Any) -> str:

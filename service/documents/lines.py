@@ -56,7 +56,6 @@ def lines(source: str) -> Iterator[Line]:
 
 
 def on_one_line(text: str) -> str:
-    """Return the text with a space in place of each line end or tab."""
     return " ".join(text.replace("\t", " ").splitlines())
 
 

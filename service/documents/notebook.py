@@ -39,7 +39,6 @@ class _Cell:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a notebook; links lead from cell to cell."""
     source, encode = decoded(data)
     cells = list(_cells(source))
     parts: list[Part] = []

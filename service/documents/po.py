@@ -211,7 +211,7 @@ def _encoded(codec: str, text: str) -> bytes:
 
 
 def _charset(text: str) -> re.Match[str] | None:
-    """Return what names the charset in the header; other entries may be about web pages."""
+    """Return the name of the charset in the header; other entries may be about web pages."""
     header = _HEADER.search(text)
     return _CHARSET.search(text, *header.span()) if header else None
 

@@ -111,5 +111,4 @@ class _Reader:
 
 
 def _written(write: Callable[[str], str], text: str) -> str:
-    """Return a text as Qt's own programs write it."""
     return write(text).replace('"', "&quot;").replace("'", "&apos;")

@@ -268,7 +268,6 @@ class _Reader:
         return self._column(line, len(text) - len(text.lstrip()))
 
     def _next_indent(self, line: int) -> int:
-        """Return the indentation of the next line that is not empty."""
         line += 1
         while line < len(self._lines) - 3 and not self._lines[line].text.strip():
             line += 1
@@ -285,7 +284,6 @@ class _Reader:
         return line
 
     def _after(self, line: int, indent: int) -> int:
-        """Return the line after a block, whose other lines are indented more."""
         line += 1
         while line < len(self._lines) - 3 and (not self._lines[line].text.strip() or self._indent(line) > indent):
             line += 1

@@ -71,7 +71,6 @@ def targets(source: str) -> Iterator[tuple[str, str]]:
 
 
 def named(text: str) -> str:
-    """Normalize a name for comparison."""
     return " ".join(text.split()).lower()
 
 

@@ -17,7 +17,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     values, plurals = KeyedValues(options, "objc-format", signs=""), list[set[str]]()
 
     def of_dict(entries: Element, name: str) -> Iterator[Slot]:
-        """Yield the slots of a dictionary that belongs to the text of a name."""
         key, keys = "", set()
         for element in entries.elements:
             if element.name == "key":

@@ -74,7 +74,6 @@ class _Reader:
 
 
 def _named(element: Element) -> str:
-    """Return the source language that a header or a unit names, if it is one."""
     return element.attributes.get("srclang", "").replace("*all*", "")
 
 

@@ -41,7 +41,6 @@ def joined(text: str) -> str:
 
 
 def has_half(text: str) -> bool:
-    """Return whether it has half of a character, which nothing can translate."""
     return _HALF.search(text) is not None
 
 

@@ -45,7 +45,6 @@ class _Reader:
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self) -> list[str]:
-        """Return what was left as it is, after the texts have been read."""
         notes = []
         if self._others and not any(self._is_ours.values()):
             raise self._others[0]

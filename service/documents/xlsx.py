@@ -103,7 +103,6 @@ class _Reader:
                 yield from value_slots(value.inner, value.outer, unescaped(value.text()), place, escaped)
 
     def _text(self, source: XmlSource, element: Element, place: str) -> Iterator[Slot]:
-        """Yield the text of a string, which has one format, or runs that have their own."""
         reader = Runs(element.name[: element.name.rfind(":") + 1], self.code, ' xml:space="preserve"')
         text = element.first(f"{reader.prefix}t")
         if text is None:

@@ -166,7 +166,6 @@ def _with_crlf(text: str) -> str:
 
 
 def from_raw(raw: str) -> bytes:
-    """Return the document's bytes for a changed `XmlSource.raw`."""
     return raw.encode("latin-1")
 
 

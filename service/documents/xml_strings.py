@@ -167,7 +167,6 @@ def _written(inline: InlineText, write: Callable[[str], str], keeps_spaces: bool
 
 
 def _raw(style: EscapeStyle, is_data: bool, keeps_spaces: bool, text: str) -> str:
-    """Return a text with escapes, also for a space behind another one."""
     text = style(text.translate(_WRITTEN))
     text = text.replace("  ", f" {_SPACE}") if keeps_spaces else text
     return text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)

@@ -127,7 +127,6 @@ class Reader:
     def _node(
         self, event: yaml.NodeEvent, names: tuple[str, ...], depth: int, *, is_flow: bool = False
     ) -> Iterator[Slot]:
-        """Yield the texts of what begins with an event, below the keys `names`."""
         match event:
             case yaml.ScalarEvent():
                 yield from self._scalar(event, names, is_flow=is_flow)
@@ -177,7 +176,6 @@ class Reader:
         yield from self._slots_of(names, start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
-        """Return where a node begins, behind its anchor and its tag."""
         found = _PROPERTIES.match(self._source, _index(event.start_mark))
         assert found is not None  # it matches nothing, too
         return found.end()

@@ -98,7 +98,6 @@ class _Call:
         return len(self._updates) == len(self._sequences)
 
     def conclude(self, cause: BaseException | None) -> None:
-        """Set the result; `cause` is the error with which the engine failed."""
         updates = [self._updates[sequence] for sequence in self._sequences]
         error = next((update.error for update in updates if update.error is not None), None)
         if error is None:

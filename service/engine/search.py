@@ -111,7 +111,6 @@ class Search:
         return tuple(hypotheses)
 
     def _with_attention(self, hypothesis: DecodedHypothesis, sequence: Sequence, slots: list[int]) -> DecodedHypothesis:
-        """Add the attention of a hypothesis, whose steps were made by rows with these slots."""
         attention = self._runner.attention(slots, len(sequence.source_ids))
         if attention is None:
             return hypothesis

@@ -210,7 +210,6 @@ class _Round:
             part = part.turns[key]
 
     def num_ahead(self, origin: Origin, num_sequences: int) -> int:
-        """Return `WaitingQueue.num_ahead` among these."""
         path: list[tuple[_Round, int]] = []  # each round along the origin, and the size of its member there
         part: _Round | Sequence | None = self
         for key in origin:

@@ -139,7 +139,6 @@ class _Process:
                 await self._sink.drain()
 
     async def receive(self, hold: Hold) -> bytes:
-        """Return the next frame, once there is room for it."""
         (length,) = LENGTH.unpack(await self._source.readexactly(LENGTH.size))
         if length > _MAX_TEXTS_BYTES:
             raise _too_large()

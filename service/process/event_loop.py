@@ -43,7 +43,6 @@ else:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a new event loop and return its result, as `asyncio.run`."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
 

@@ -80,7 +80,6 @@ def call_listener(
     max_connections: int,
     refused: Callable[[], None],
 ) -> CallListener:
-    """Bind the port of callers; it answers from `start` on."""
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=config.reuse_port)
     limits = HttpLimits(config.max_request_bytes, budget)
     rules = page_rules(

@@ -38,7 +38,6 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
 
 
 def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
-    """Return the placeholders of all calls besides those of common kinds."""
     own = tuple(map(OwnPlaceholder, config.placeholder))
     try:
         OwnPlaceholders(own)

@@ -59,7 +59,6 @@ def _shares(found: Sequence[TokenSpan], tokens: Sequence[TokenSpan]) -> _Floats:
 
 
 def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
-    """Return which words are linked, given how much each target word attended to each source word."""
     total = by_word.sum(axis=1, keepdims=True)
     by_word = np.divide(by_word, total, out=np.zeros_like(by_word), where=total > _LITTLE)
     links: npt.NDArray[np.bool_] = by_word >= np.clip(by_word.max(axis=1, keepdims=True), _LITTLE, _MUCH)

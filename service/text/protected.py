@@ -110,7 +110,6 @@ def _joined(found: Iterable[Placeholder]) -> list[Placeholder]:
 
 
 def verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
-    """Return spans whose text is kept unchanged."""
     return [Protected(*span, text[span.start : span.end], flag) for span in paced(spans)]
 
 

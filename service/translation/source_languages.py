@@ -107,7 +107,6 @@ def _not_served(request: TranslationRequest, path: Path, code: str, sources: Seq
 def joined(
     request: TranslationRequest, parts: Sequence[Part], translations: Sequence[Sequence[Translation]]
 ) -> tuple[Translation, ...]:
-    """Return the answer to each text of the whole request, from the translations of each part's texts."""
     found = list(map(undetermined, request.texts))
     for part, of_part in zip(parts, translations, strict=True):
         for index, translation in zip(part.indices, of_part, strict=True):

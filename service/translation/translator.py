@@ -91,7 +91,6 @@ class Translator:
         return list(self.catalogue().models)
 
     def catalogue(self) -> Catalogue:
-        """Return the catalogue of the models that the current call may use."""
         self.check_loaded()
         return self._catalogue.part(current_call().grants)
 
@@ -100,7 +99,6 @@ class Translator:
             raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
 
     def glossaries(self) -> tuple[Glossary, ...]:
-        """Return the glossaries that the current call may use."""
         return self._glossaries.all(current_call().grants)
 
     def model(self, name: str, version: str) -> LoadedModel:
@@ -186,7 +184,6 @@ class Translator:
         return await self._steps.run(build, num_entries)
 
     def _checked(self, request: TranslationRequest) -> TranslationRequest:
-        """Check a request, and return it with the server's own placeholders."""
         self.check_loaded()
         if request.source_language_code == UNDETERMINED:  # as `detect` answers
             request = replace(request, source_language_code="")
@@ -248,7 +245,6 @@ class Translator:
             raise
 
     async def _plan(self, part: Part, route: Route, current: Call) -> tuple[TranslationCall, SecondLeg | None]:
-        """Return the planned call of the first leg, and the second leg if there is one."""
         request, limits = part.request, self.limits
         current.uses(route.writer.name, route.writer.version)
         # Cached translations are returned regardless of the queue.

@@ -54,7 +54,6 @@ class _Side:
 
 
 def check_spec(variables: Variables, problems: list[str]) -> None:
-    """Add to `problems` why a model's specification can't be read."""
     spec, revision = variables.stored.spec, variables.stored.revision
     if spec not in _SPECS:
         what = f", {_OTHER_SPECS[spec]}" if spec in _OTHER_SPECS else ""

@@ -74,7 +74,6 @@ def converted(model: SentencePieces, parts: Mapping[str, Any], added: Sequence[A
 
 
 def use_metaspace(tokenizer: Tokenizer) -> None:
-    """Have words begin with "▁", as SentencePiece has it."""
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
 

@@ -56,7 +56,6 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 
 
 def import_small100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder of SMaLL-100, also of one that does not say that it is one."""
     return import_folder(directory, options, _SMALL100_FAMILY)
 
 

@@ -42,7 +42,6 @@ _LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 
 
 def is_nllb_language(token: str) -> bool:
-    """Return whether a token is that of one of NLLB's languages, such as "eng_Latn"."""
     return _LANGUAGE.fullmatch(token) is not None
 
 

@@ -117,7 +117,6 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
 
 
 def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
-    """Return a tokenizer with the pieces, without added tokens."""
     pieces = scored_pieces(model_of(document, "Unigram"))
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     missing = [text for name in ("eos_token", "unk_token") if (text := _text(config, name)) not in ids]

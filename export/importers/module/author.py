@@ -161,7 +161,6 @@ class AuthorReference:
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
-        """Return the greedy translations; `beam_size` is 1."""
         return [self._greedy(row, max_output_tokens) for row in progress(rows, self.name)]
 
     def _greedy(self, row: Row, max_output_tokens: int) -> tuple[int, ...]:

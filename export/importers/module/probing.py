@@ -67,7 +67,6 @@ class Probe:
         return NUM_TARGET if self.trace.targets in self.trace.dependent[number] else NUM_SOURCE
 
     def tokens(self, number: int) -> Tensor:
-        """Return a recorded value as (B, L, ...)."""
         return self.layout(number).tokens(self.trace.values[number])
 
     def width(self, number: int) -> int:

@@ -49,7 +49,6 @@ class _Reading:
         self.choices.setdefault(name, {})[place] = value
 
     def only(self, name: str) -> Any:
-        """Return the value that a choice has everywhere."""
         found = self.choices[name]
         first, *others = found.items()
         for place, value in others:

@@ -53,7 +53,6 @@ class Stack:
     output: int
 
     def place(self, index: int) -> str:
-        """Return what people call a residual connection."""
         kinds = SUBLAYERS[self.name]
         layer, kind = divmod(index, len(kinds))
         called = kinds[kind].replace("_", "-")

@@ -129,7 +129,6 @@ class Trace:
         return self._regions[first, last]
 
     def between(self, first: int, last: int) -> str:
-        """Return the names of the operations that make a value from another one."""
         names = dict.fromkeys(self.producers[each].name for each in self.region(first, last).numbers[1:])
         return ", ".join(name for name in names if name not in (*VIEWS, *COPIES)) or "nothing"
 

@@ -55,7 +55,6 @@ def read_saved(
 
 
 def _read(said: Mapping[str, Any], keys: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Return keys of --config for the settings that a checkpoint was trained with."""
     read: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, meaning in keys.items():

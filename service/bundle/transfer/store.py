@@ -47,7 +47,6 @@ class Store:
         return found["size"] if found["type"] == "file" else None
 
     def read(self, name: str, start: int) -> Iterator[bytes]:
-        """Yield a file's bytes from `start` on, a range at a time."""
         size = self.size(name) or 0
         for begin in range(start, size, _RANGE_BYTES):
             end = min(begin + _RANGE_BYTES, size)

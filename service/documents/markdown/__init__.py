@@ -24,7 +24,6 @@ def read_mdx(data: bytes, options: DocumentOptions) -> Document:
 
 
 def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:
-    """Return the headings and links of Markdown that begins at a position."""
     reader = Reader(source, begin, is_mdx=is_mdx)
     reader.slots()
     return reader.outline

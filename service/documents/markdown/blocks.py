@@ -237,7 +237,6 @@ def _end_of_module(state: "StateBlock", first: int, end: int) -> int:
 
 
 def _lines(state: "StateBlock", first: int, end: int) -> Iterator[int]:
-    """Yield the lines of a block that are no less indented than it."""
     for line in range(first, end):
         if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
             return

@@ -146,7 +146,6 @@ STOPS = r"(?<![A-Za-z0-9])(?:https?://|www\.)|(?:\A|(?<=\n))\|[ \t]"
 
 
 def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind | None, re.Match[str]] | None:
-    """Return the construct that starts at a position of a text that ends at `end`."""
     for rule in RULES.get(source[position], ()):
         if rule.is_mdx and not is_mdx:
             continue

@@ -153,7 +153,6 @@ class FusedRunner:
     def for_workers(
         cls, graphs: FusedGraphs, config: EngineConfig, session_config: SessionConfig, workers: int
     ) -> "list[FusedRunner]":
-        """Return runners for some number of workers, which share the slots."""
         spec = dataclasses.replace(graphs.spec, max_slots=(config.max_slots or FIRST_SLOTS * workers) // workers)
         total = session_config.intra_op_threads or available_cpus()
         threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()

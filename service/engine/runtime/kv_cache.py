@@ -97,7 +97,6 @@ class SourceBucket:
         self.length = self._buckets[0]
 
     def after_join(self, source_length: int, num_live: int) -> int:
-        """Return the bucket for a source that joins `num_live` rows."""
         wanted = self._fitting(source_length)
         if wanted > self.length or not num_live:
             self._steps_too_wide = 0

@@ -34,7 +34,6 @@ class Runners:
 
 
 def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> Runners:
-    """Open a bundle's graphs, for as many workers as there should be (`num_workers`)."""
     if not manifest.is_fused:
         # On a GPU, ONNX Runtime copies weights there while it opens a graph.
         weights = Weights(directory, apart=True) if session_config.device == "cpu" else None

@@ -81,7 +81,6 @@ class Buffer(NamedTuple):
         return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
 
     def rows(self, start: int, stop: int) -> "Buffer":
-        """Return the part from `start` to before `stop` along the first axis."""
         assert 0 <= start <= stop <= self.shape[0], f"rows {start} to {stop} of {self.shape[0]}"
         row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         return self._replace(shape=(stop - start, *self.shape[1:]), address=self.address + start * row_bytes)
@@ -270,7 +269,6 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
 
 
 def check_precision(precision: str, device: str, where: str) -> None:
-    """Check that a bundle's precision can run on a device; `where` names the bundle."""
     choices = ", ".join(f"{name} on {runs_on}" for name, runs_on in DEVICE_OF_PRECISION.items())
     if precision not in DEVICE_OF_PRECISION:
         raise BundleError(f"{where} has the unknown precision {precision!r}; this service runs {choices}.")

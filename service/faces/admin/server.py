@@ -159,7 +159,6 @@ def failure(code: str, message: str, headers: Mapping[str, str] = MappingProxyTy
 def in_json(
     document: Document, headers: Mapping[str, str] = MappingProxyType({}), status: HTTPStatus = HTTPStatus.OK
 ) -> HttpAnswer:
-    """Return the document as an answer; `headers` are added to the standard ones."""
     return answers.in_json(document, {**_HEADERS, **headers}, status)
 
 

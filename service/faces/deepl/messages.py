@@ -211,7 +211,6 @@ def request_from(
 def translations_document(
     parameters: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
 ) -> Document:
-    """Return the answer to a call; `texts` are those of the translations, with their tags."""
     given = parameters.source_lang or ""
     extra: Document = {}
     if parameters.model_type:

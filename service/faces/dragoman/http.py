@@ -63,7 +63,6 @@ class V1:
         )
 
     async def stream(self, request: HttpRequest) -> HttpStream:
-        """Translate texts, and send the translations as they grow, as server-sent events."""
         body = json_of(request, messages.TranslateRequest)
         translation_request = self._request_from(body)
 

@@ -218,7 +218,6 @@ def _segment_document(segment: Segment) -> Document:
 
 
 def detections_document(detected: Iterable[Iterable[DetectedLanguage]]) -> Document:
-    """Return the languages of each text, best first."""
     return {
         "detections": [
             {"languages": [{"language_code": each.language_code, "confidence": each.confidence} for each in languages]}

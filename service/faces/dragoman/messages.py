@@ -68,7 +68,6 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
 
 
 def num_entries(translations: Iterable[Translation | None]) -> int:
-    """Return how many segments and alignment links an answer lists."""
     total = 0
     for each in translations:
         if each is not None:

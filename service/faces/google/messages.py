@@ -113,7 +113,6 @@ def finish_reasons(*answers: Sequence[Translation]) -> str:
 
 
 def detected_to_pb(languages: Sequence[DetectedLanguage]) -> pb.DetectLanguageResponse:
-    """Return the first of the languages, which are sorted best first."""
     best = languages[0]
     language = pb.DetectedLanguage(language_code=best.language_code, confidence=best.confidence)
     return pb.DetectLanguageResponse(languages=[language])

@@ -60,7 +60,6 @@ def entry_of(name: str) -> tuple[str, str]:
 
 
 def entry_name(glossary: str, entry: int) -> str:
-    """Return the full name of an entry, counted from 1, of the glossary with this full name."""
     return f"{glossary}/glossaryEntries/{entry}"
 
 

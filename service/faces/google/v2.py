@@ -82,12 +82,10 @@ def model_of(model: str | None) -> str:
 
 
 def translations_document(translations: Iterable[Translation], model: str | None) -> Document:
-    """Return the answer to a call; `model` is as the caller gave it."""
     return {"data": {"translations": [_translation(each, model) for each in translations]}}
 
 
 def detections_document(detected: Iterable[Sequence[DetectedLanguage]]) -> Document:
-    """Return the first of each text's languages, which are sorted best first."""
     return {
         "data": {
             "detections": [

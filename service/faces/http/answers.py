@@ -60,7 +60,6 @@ def failure_in_json(document: Any, status: HTTPStatus) -> HttpAnswer:
 
 
 def json_bytes(document: Any) -> bytes:
-    """Return the document as compact JSON."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -92,6 +91,5 @@ def spelling_of(names: Mapping[str, str]) -> Spelling:
 
 
 def spell(error: ServiceError, names: Mapping[str, str], spelling: Spelling | None = None) -> None:
-    """Put an error into an API's terms; `spelling` is that of `names` unless it is given."""
     error.spelling = spelling or spelling_of(names)
     error.advice = error.advice.replace(_SOURCE, names.get(_SOURCE, _SOURCE))

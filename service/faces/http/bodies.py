@@ -45,7 +45,6 @@ _EXPECTED = {
 
 
 def content_type(request: HttpRequest) -> str:
-    """Return the type of a request's body, in lower case and without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

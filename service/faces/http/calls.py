@@ -159,7 +159,6 @@ class _Sending:
     """Sends one call's answer, whole or in parts, with the headers of every answer."""
 
     def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call, is_last: Callable[[], bool]) -> None:
-        """Take the common headers and those of the call; an answer that `is_last` ends its connection."""
         self.exchange = exchange
         self._call = call
         self.stream: HttpStream | None = None
@@ -197,6 +196,5 @@ def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:
 
 
 def _failed(error: ServiceError, failure: Failure, call: Call) -> HttpAnswer:
-    """Return an error in its API's format, with the headers that HTTP requires."""
     answer = _with(failure(error, call), retry_headers(error))
     return _with(replace(answer, status=error.status), error.headers) if isinstance(error, Refused) else answer

@@ -189,7 +189,6 @@ class Connection(asyncio.BufferedProtocol):
         self._end(exchange)
 
     def _end(self, exchange: Exchange) -> None:
-        """Go on after an answer: wait for the next request, or end the connection."""
         if self._transport is None or self.state is State.CLOSED:
             return
         if exchange.has_begun and not exchange.has_ended:  # the client must see that the answer is cut off

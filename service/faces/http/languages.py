@@ -16,7 +16,6 @@ class ListedLanguage:
 
 
 def languages_of(catalogue: Catalogue, display_language_code: str = "en") -> list[ListedLanguage]:
-    """Return the languages of all models, by code."""
     targets = catalogue.targets()
     for into in [target for each in targets.values() for target in each]:
         targets.setdefault(into, set())

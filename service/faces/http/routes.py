@@ -135,12 +135,10 @@ class Routes:
 
 
 def with_single_slashes(path: str) -> str:
-    """Return a path with single slashes, one at its beginning and none at its end."""
     return "/" + "/".join(filter(None, path.split("/")))
 
 
 def _beginnings(path: str) -> Iterator[str]:
-    """Yield the first segments of a path, the longest beginning first."""
     segments = path.split("/", _MOST_SEGMENTS)[1:_MOST_SEGMENTS]
     for number in range(len(segments), 0, -1):
         yield "/".join(segments[:number])

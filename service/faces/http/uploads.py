@@ -34,7 +34,6 @@ def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
 
 
 def upload_of(file: FormPart, name: str = "", options: DocumentOptions = _NO_OPTIONS) -> Upload:
-    """Return a form's file as a document; `name` overrides the file's."""
     return Upload(name or file.filename or "", file.content, options)
 
 

@@ -125,7 +125,6 @@ def kserve_api(
     default_deadline_seconds: float,
     budget: ByteBudget,
 ) -> GrpcApi:
-    """Return the API: see `KServeServicer`. Probes have no keys."""
     servicer = KServeServicer(methods, pipeline, closing, default_deadline_seconds, budget)
     return GrpcApi(
         SERVICE_NAME,

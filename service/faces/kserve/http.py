@@ -119,7 +119,6 @@ class KServe:
 
 
 def failure(error: ServiceError, _: Call) -> HttpAnswer:
-    """Return an error as Triton does: as a sentence."""
     return failure_in_json({"error": str(error)}, status_of_error(error))
 
 
@@ -154,7 +153,6 @@ def _check_origin(request: HttpRequest) -> None:
 
 
 def _refused() -> Iterator[tuple[str, str, str]]:
-    """Yield the method, path and name of each call of Triton's that is not supported."""
     for method in ("GET", "POST"):
         yield method, "/v2/trace/setting", "trace_setting"
         yield method, f"{_MODEL}/trace/setting", "trace_setting"

@@ -123,7 +123,6 @@ def spelled(path: Path) -> str:
 
 
 def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identifier: str) -> pb.ModelInferResponse:
-    """Return the answer to a call, built from one result for each of its parts."""
     translations = {
         position: translation
         for part, result in zip(call.parts, results, strict=True)
@@ -169,7 +168,6 @@ def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
 
 
 def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]], bool]:
-    """Return the input tensors by name, and whether their contents were raw."""
     _check_names("input", [tensor.name for tensor in message.inputs], INPUTS)
     raw = message.raw_input_contents
     if not raw:

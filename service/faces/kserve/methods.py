@@ -148,7 +148,6 @@ def _check_repository(name: str) -> None:
 
 
 def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
-    """Return a model's tensors and its served `versions`."""
     tensor = pb.ModelMetadataResponse.TensorMetadata
     return pb.ModelMetadataResponse(
         name=model.name,
@@ -160,7 +159,6 @@ def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetad
 
 
 def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
-    """Return a model's tensors, limits and language pairs."""
     manifest = model.manifest
     parameters = {
         "precision": manifest.precision,

@@ -87,7 +87,6 @@ def raw_of(elements: Sequence[bytes]) -> bytes:
 
 
 def raw_of_floats(values: Sequence[float]) -> bytes:
-    """Return the elements of an FP32 tensor as raw contents."""
     return struct.pack(f"<{len(values)}f", *values)
 
 

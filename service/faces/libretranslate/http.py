@@ -158,7 +158,6 @@ class LibreTranslate:
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
-    """Return an error with LibreTranslate's status."""
     messages.spell_fields(error, is_single=call.num_texts == 1)
     status = status_of_error(error)
     if isinstance(error, NotFound) and error.resource_type != "document":

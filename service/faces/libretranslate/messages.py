@@ -138,7 +138,6 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
 def answer_document(
     parameters: Parameters, translations: Sequence[Translation], detected: Iterable[Iterable[DetectedLanguage]]
 ) -> Document:
-    """Return the answer to /translate; `detected` has the languages of each text, if they were to be detected."""
     document: Document = {"translatedText": _answered(parameters, [each.text for each in translations])}
     if parameters.num_alternatives:
         document["alternatives"] = _answered(parameters, [_others(each) for each in translations])
@@ -211,7 +210,6 @@ def source_from(code: str) -> str:
 
 
 def code_from(code: str) -> str:
-    """Return the BCP 47 code of one of LibreTranslate's languages."""
     return _FROM_THEIRS.get(code.lower(), code)
 
 

@@ -131,7 +131,6 @@ def chunk(about: Document, delta: Document, ended: Translation | None = None) ->
 
 
 def usage_chunk(about: Document, translation: Translation) -> Document:
-    """Return the part of an answer with the usage."""
     return {**about, "object": "chat.completion.chunk", "choices": [], "usage": _usage(translation)}
 
 
@@ -156,7 +155,6 @@ def response(about: Document, translation: Translation | None) -> Document:
 
 
 def events_before(about: Document) -> Sequence[Document]:
-    """Return the events of a stream before its text."""
     begun = response(about, None)
     return (
         {"type": "response.created", "response": begun},
@@ -167,12 +165,10 @@ def events_before(about: Document) -> Sequence[Document]:
 
 
 def delta_event(about: Document, delta: str) -> Document:
-    """Return the event of a part of the text."""
     return {"type": "response.output_text.delta", **_place(about), "delta": delta, "logprobs": []}
 
 
 def events_after(about: Document, translation: Translation) -> Sequence[Document]:
-    """Return the events of a stream after its text."""
     whole = response(about, translation)
     [item] = whole["output"]
     return (

@@ -36,7 +36,6 @@ def is_known(code: str) -> bool:
 
 
 def script_of(code: str) -> str:
-    """Return the script that a language's code names, such as "Deva"."""
     return code.rpartition("_")[2]
 
 

@@ -34,7 +34,6 @@ class Spelling(NamedTuple):
 
 
 def spelling(texts: Iterable[str]) -> Spelling:
-    """Return the spelling of texts given as HTML."""
     found = list(texts)
     no_break = next((match[0] for raw in found if (match := _NO_BREAK.search(raw))), "&nbsp;")
     return Spelling(

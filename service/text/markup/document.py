@@ -72,7 +72,6 @@ def blocks(html: str) -> Iterator[Block]:
 
 
 def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[str]:
-    """Yield the HTML of a block with a translation in place of its text."""
     text = translation.text
     places = _places(block, translation)
     kept = [(source, place) for source, place in zip(block.protected, places, strict=True) if place is not None]

@@ -96,7 +96,6 @@ def _shown(token: Token, raw: str) -> str:
 
 
 def decoded(raw: str) -> str:
-    """Return the text that character references stand for."""
     if "&" in raw:
         raw = _LONG_NUMBER.sub("&#1114112", raw)  # int() refuses thousands of digits
         raw = "".join(map(html_standard.unescape, paced(_cut(raw), every=1)))
