@@ -1,4 +1,4 @@
-"""What the options of the exporter's command line mean: names, settings, and checkpoints that are elsewhere."""
+"""Values of the exporter's command-line options: names, settings, and checkpoints at the hub."""
 
 import json
 from collections.abc import Callable

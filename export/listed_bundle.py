@@ -31,7 +31,7 @@ Score = Callable[[Sequence[str]], float]  # of the translations of all texts
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a shortlist costs: the share of `same` translations, `most` tokens to choose from, BLEU with references."""
+    """The cost of a shortlist: the share of `same` translations, `most` tokens to choose from, BLEU with references."""
 
     num_texts: int
     same: float

@@ -1,4 +1,4 @@
-"""Where a bundle is written: in a repository ROOT/NAME/VERSION its folder names the model, and others may be there."""
+"""The place of a bundle: in a repository ROOT/NAME/VERSION its folder names the model, and others may be there."""
 
 from pathlib import Path
 

@@ -38,7 +38,7 @@ class VerificationError(Exception):
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was compared, and how close the results were.
+    """The numbers of compared positions and sentences, and the errors.
 
     `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by its
     position's range of logits. `num_ties` counts positions where the graphs chose another token because the two best

@@ -32,7 +32,7 @@ _DECODER_SIZES = ("d_model", "d_ff", "num_heads", "d_head")  # `decoder_...`: th
 
 @dataclass(frozen=True, slots=True)
 class PositionConfig:
-    """What is added to embeddings for their positions: a sinusoid, a row of a table (`learned`), or nothing (`none`).
+    """Positions: what is added to embeddings, a sinusoid, a row of a table (`learned`), or nothing (`none`).
 
     `interleaved` alternates sine and cosine as in section 3.5 of the paper; `halves` puts all sines first, as Marian
     and fairseq (M2M100). The wavelength exponent runs over `i / (d/2)` in the paper and over `i / (d/2 - 1)` in fairseq

@@ -1,4 +1,4 @@
-"""What positions and distances alone decide: sinusoids, and the buckets of relative biases. Does not import torch."""
+"""Functions of positions and distances alone: sinusoids, and buckets of relative biases. Does not import torch."""
 
 import math
 from typing import Protocol, TypeVar

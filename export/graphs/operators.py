@@ -27,7 +27,7 @@ def group_query_attention(
     counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one. `bias`
     (B, H, 1, `total_length`) is added to the scores; ONNX Runtime's kernel for CUDA has no such input.
 
-    Returns the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
+    Return the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
     """
     batch, length, width = packed.shape
     output, present_key, present_value = ops.symbolic_multi_out(

@@ -1,4 +1,4 @@
-"""What weights by our names show of their model's configuration, by shapes, presence and equality."""
+"""Infers a configuration from weights by our names: from their shapes, presence and equality."""
 
 import re
 from collections.abc import Mapping, MutableMapping

@@ -50,7 +50,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How near int8 is to the model in float, given the tokens before each position.
+    """The agreement of int8 with the model in float, given the tokens before each position.
 
     `agreement` is the share of positions with the same choice. `divergence` is the mean, over sentences, of the
     difference of the output's log-probability per token. `largest_gap` is how much less probable a token of int8's is
@@ -143,7 +143,7 @@ def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], deco
 
 
 class _Along(NamedTuple):
-    """What a model says along outputs, at each of n positions: its best token, its and the output's log-probability."""
+    """A model's predictions at each of n positions of outputs: its best token, its and the output's log-probability."""
 
     best_ids: Ids
     best: Floats

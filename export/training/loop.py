@@ -29,7 +29,7 @@ LOG_NAME = "log.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Where and how to compute."""
+    """The device, and how to use it."""
 
     device: torch.device
     workers: int  # threads that compute parts of a batch on a CPU

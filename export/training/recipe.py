@@ -20,7 +20,7 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True, slots=True)
 class DataRecipe:
-    """Which pairs an epoch draws. `weights`: set -> how often an epoch draws each of its pairs on average."""
+    """The pairs that an epoch draws. `weights`: set -> how often an epoch draws each of its pairs on average."""
 
     weights: dict[str, float]
     default_weight: float

@@ -27,8 +27,8 @@ _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to translate: a column of text into the column `translation_column`.
-    A column of languages takes precedence over `source` and `target`; with neither, the source is detected."""
+    """The task: to translate a column of text into the column `translation_column`.
+    Columns of languages take precedence over `source` and `target`; with neither, the source is detected."""
 
     text_column: str
     translation_column: str

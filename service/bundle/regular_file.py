@@ -15,7 +15,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 class NotAFile(OSError):
-    """What is opened is no regular file; `strerror` says what it is."""
+    """A file that is not a regular one; `strerror` says what it is."""
 
     def __str__(self) -> str:
         return f"{self.filename} can't be read: {self.strerror}"

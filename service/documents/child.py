@@ -33,8 +33,8 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to do: the name of the document's file, its `DocumentOptions`, and the most texts of a chunk, and their
-    characters. With `is_written` the document is written, else read. A text has at most `max_characters`."""
+    """The task: the name of the document's file, its `DocumentOptions`, and the most texts and characters of a chunk.
+    With `is_written` the document is written, else read. A text has at most `max_characters`."""
 
     name: str
     options: dict[str, Any]
@@ -73,7 +73,7 @@ class Translations(TypedDict):
 
 
 class Refusal(TypedDict):
-    """Why a document can't be read; or the place of a text that has too many characters, `num_characters`."""
+    """The reason why a document can't be read; or the place of a text with too many characters, `num_characters`."""
 
     problem: str
     num_characters: int

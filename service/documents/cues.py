@@ -40,7 +40,7 @@ _LEAST_ENDED, _MOSTLY_ENDED, _LONG_FILE = 0.3, 0.5, 5
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How a format writes what cues say: `tag` finds markup, `read` decodes the text between, and `write` encodes it.
+    """A format's notation of cues: `tag` finds markup, `read` decodes the text between, and `write` encodes it.
     Tags of pairs have a group `name`, and the closing ones `close`; `br` is a line break, `mark` belongs to a word."""
 
     tag: re.Pattern[str]
@@ -58,7 +58,7 @@ class Cue:
 
 @dataclass(slots=True)
 class Part:
-    """What one speaker says in one cue: pieces over lines, from `start` to before `end` of the source."""
+    """One speaker's part of a cue: pieces over lines, from `start` to before `end` of the source."""
 
     line: int
     start: int

@@ -16,7 +16,7 @@ _MAX_NAMES = 10  # in a note
 
 
 class Directive(enum.Enum):
-    """What a directive is to a translator: the first that its name fits."""
+    """The kind of a directive: the first that its name fits."""
 
     VERSION = re.compile("version-?(?:added|changed|removed|deprecated)|deprecated")  # a number, and text
     KEPT = re.compile(

@@ -15,7 +15,7 @@ MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 
 class MimeType(enum.Enum):
-    """How a translator reads a text."""
+    """The format of a text, for the translator."""
 
     TEXT = "text/plain"
     HTML = "text/html"
@@ -57,7 +57,7 @@ class DocumentOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a person should check a translation: its flags, such as "placeholder", and its finish reason."""
+    """Reasons why a person should check a translation: its flags, such as "placeholder", and its finish reason."""
 
     flags: tuple[str, ...] = ()
     finish_reason: str = STOP

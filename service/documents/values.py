@@ -17,7 +17,7 @@ def as_escape(character: str, form: str = "\\u%04x") -> str:
 
 
 class EscapeStyle:
-    """Which characters a source escapes, and how; all beyond ASCII if it has only such ones escaped.
+    """The characters that a source escapes, and their form; all beyond ASCII if it escapes only such ones.
     Those in ASCII are escaped if `others` has them, and in any case those from `first` on."""
 
     def __init__(self, source: str, others: str = "", *, first: str = "", form: str = "\\u%04x") -> None:

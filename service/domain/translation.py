@@ -16,7 +16,7 @@ ENTRY_CHARACTERS = 16  # size of an entry of numbers in an answer, about that on
 
 
 class FinishReason(enum.Enum):
-    """Why the decoding of one sequence ended."""
+    """The reason why the decoding of one sequence ended."""
 
     __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
@@ -46,7 +46,7 @@ class MimeType(enum.Enum):
 
 
 class SplitSentences(enum.Enum):
-    """Where a text is split into segments, which are translated independently."""
+    """The places where a text is split into segments, which are translated independently."""
 
     OFF = "off"  # nowhere: a text is one segment
     ON = "on"  # at the ends of sentences and lines
@@ -54,7 +54,7 @@ class SplitSentences(enum.Enum):
 
 
 class Flag(enum.Enum):
-    """What a caller should review in a segment's translation."""
+    """Reasons to review a segment's translation."""
 
     __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 

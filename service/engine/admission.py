@@ -35,8 +35,8 @@ _LEAST_SECONDS = 0.25
 
 
 class BurstAllowance:
-    """How long a queue may still be long: a leaky bucket of `INTERVAL_SECONDS`. A burst turns into throughput, while a
-    queue that stays long only adds delay. Has no clock of its own: times may come from any monotonic clock."""
+    """A leaky bucket of `INTERVAL_SECONDS`: the time for which a queue may still be long.
+    Bursts become throughput, while a queue that stays long only adds delay. Times may come from any monotonic clock."""
 
     def __init__(self) -> None:
         self._used_seconds = 0.0

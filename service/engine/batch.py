@@ -214,7 +214,7 @@ class Batch:
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
-        """Free a sequence's rows and fill the gaps with the last live rows; returns the moves, each row once."""
+        """Free a sequence's rows and fill the gaps with the last live rows; return the moves, each row once."""
         num_left = len(self._owners) - len(sequence.slots)
         holes = [row for row in sequence.slots if row < num_left]
         beyond = [row for row in range(num_left, len(self._owners)) if self._owners[row] is not sequence]

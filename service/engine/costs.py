@@ -1,4 +1,4 @@
-"""What steps, encoder runs and outputs will take, learnt from earlier ones: the only estimates of the engine."""
+"""Estimates of the costs of steps, encoder runs and outputs, learnt from earlier ones: the engine's only ones."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _MOST = 4.0
 
 
 class Average:
-    """What was measured per unit: all that was measured by all units, later measurements counting more."""
+    """A measurement per unit: the total over the number of units, later measurements counting more."""
 
     def __init__(self, mean: float = 0.0, count: float = 0.0) -> None:
         """Start with `mean` as if `count` units had been measured in a first measurement; 0 if nothing is known."""

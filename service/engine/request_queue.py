@@ -52,7 +52,7 @@ class RequestQueue:
             sequence.status = SequenceStatus.RUNNING
 
     def abort(self, sequences: Iterable[Sequence]) -> bool:
-        """Note that callers gave up sequences; returns whether any of them is live."""
+        """Note that callers gave up sequences; return whether any of them is live."""
         aborted = [sequence for sequence in sequences if sequence in self.live]
         self.aborted.extend(aborted)
         return bool(aborted)

@@ -39,7 +39,7 @@ class EncodeJob(NamedTuple):
 
 
 class RunLimits(NamedTuple):
-    """When a run ends, if not all of its rows end before. It may end earlier once a row has ended."""
+    """Limits of a run, which also ends with all of its rows, and may end once a row has ended."""
 
     max_steps: int
     returns_after: int = 0  # ends as soon as so many rows have ended; 0: however many have
@@ -50,7 +50,7 @@ ONE_STEP: Final = RunLimits(1)
 
 
 class SearchRun(NamedTuple):
-    """What a run did, besides changing the rows."""
+    """The outcome of a run, besides the changed rows."""
 
     num_steps: int  # 0 if it was interrupted at once
     num_row_steps: int  # the rows of every step

@@ -94,7 +94,7 @@ class Turns:
     # A worker's turn, on its thread.
 
     def run_turn(self, worker: Worker) -> bool:
-        """Run one turn of a worker, once there is something to do; returns whether there may be another."""
+        """Run one turn of a worker, once there is something to do; return whether there may be another."""
         plan = self.begin(worker)
         if plan is not None and (plan.admitted or worker.batch.num_rows):
             turn = worker.run(plan)
@@ -211,7 +211,7 @@ class Turns:
             worker.unreported.clear()
 
     def _note_first_tokens(self, worker: Worker, turn: Turn) -> list[float]:
-        """Note when sequences got their first token; returns how long after their arrival."""
+        """Note when sequences got their first token; return how long after their arrival."""
         seconds_since_arrival = []
         for sequence, part in turn.result.first_tokens:
             if sequence in worker.assigned:
@@ -229,7 +229,7 @@ class Turns:
             self.queue.fail(sequence, self._explained(error))
 
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
-        """Record what a turn took; returns its duration so far."""
+        """Record what a turn took; return its duration so far."""
         assert worker.turn_began is not None
         busy_seconds, run_seconds = now_seconds - worker.turn_began, turn.stepped - turn.encoded
         plan, result = turn.plan, turn.result

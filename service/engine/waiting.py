@@ -174,7 +174,7 @@ class _Round:
         return part is sequence
 
     def add(self, sequence: Sequence) -> bool:
-        """Append a sequence to the round that its origin leads to; returns whether it is its call's only one."""
+        """Append a sequence to the round that its origin leads to; return whether it is its call's only one."""
         within = self
         for key in sequence.origin:
             part = within.turns.get(key)
@@ -188,7 +188,7 @@ class _Round:
         return within.size == 1
 
     def remove(self, sequence: Sequence) -> bool:
-        """Remove a sequence, reversing `add`; returns whether none of its call is left."""
+        """Remove a sequence, reversing `add`; return whether none of its call is left."""
         within = self
         for key in sequence.origin:
             part = within.turns[key]
@@ -240,7 +240,7 @@ class _Round:
                 break
 
     def check_integrity(self, origin: Origin = ()) -> list[tuple[Origin, Sequence]]:
-        """Check the counts of this round; returns each sequence with its origin."""
+        """Check the counts of this round; return each sequence with its origin."""
         found: list[tuple[Origin, Sequence]] = []
         sizes: dict[int, int] = {}
         total = 0

@@ -145,7 +145,7 @@ class Fleet:
         return await self._approach([*(ModelDirectory(each.model_directory, (each,)) for each in others), folder])
 
     async def drop(self, name: str) -> None:
-        """Stop serving the model of this name; returns when its engines have stopped. One call at a time."""
+        """Stop serving the model of this name; wait until its engines have stopped. One call at a time."""
         going = [model for model in self.models if model.name == name]
         await self._hand_over([model for model in self.models if model not in going], going)
         going.clear()  # drops the last references
@@ -169,7 +169,7 @@ class Fleet:
             await self._stop_engine(model)
 
     async def _approach(self, on_disk: Sequence[ModelDirectory]) -> list[str]:
-        """Serve what is on disk; returns the reason for each bundle that was tried and could not be loaded."""
+        """Serve what is on disk; return the reason for each bundle that was tried and could not be loaded."""
         reasons = []
         before = [model.bundle for model in self.models]
         loading = plan_reload(before, on_disk, self._refused).load
@@ -260,7 +260,7 @@ class Fleet:
             reporting.cancel()
 
     def _report_faults(self, faults: Mapping[str, str | None]) -> bool:
-        """Report each fault on disk once, with its model if known; returns whether any was new."""
+        """Report each fault on disk once, with its model if known; return whether any was new."""
         new = faults.keys() - self._faults
         self._faults = set(faults)
         for fault in sorted(new):

@@ -87,7 +87,7 @@ class Leases:
             self._given_back.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:
-        """Wait until no call holds the model; returns false if some still do after the timeout."""
+        """Wait until no call holds the model; return false if some still do after the timeout."""
         if self._given_back is None:
             self._given_back = asyncio.Event()
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What is counted of the server, its calls and models; `table.py` defines each metric. Tokens and seconds."""
+"""Metrics of the server, its calls and models; `table.py` defines each one. In tokens and seconds."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ _OUTCOMES = ("ok", "failed", "cancelled")
 
 
 class VersionMetrics:
-    """What is counted of one version of a model."""
+    """Metrics of one version of a model."""
 
     def __init__(self, registry: Registry, model: str, version: str) -> None:
         counters, histograms = registry.counters, registry.histograms
@@ -40,7 +40,7 @@ class VersionMetrics:
 
 
 class KeyMetrics:
-    """What is counted of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
+    """Metrics of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
 
     def __init__(self, registry: Registry, name: str, digits: set[str]) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""How many connections callers have on each port: metrics, and a line in the log when there are too many."""
+"""Counts of callers' connections on each port: metrics, and a line in the log when there are too many."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What depends on installation and configuration: tracing, glossaries, ONNX Runtime's version."""
+"""Parts that depend on installation and configuration: tracing, glossaries, ONNX Runtime's version."""
 
 from importlib import metadata
 from typing import TYPE_CHECKING

@@ -40,7 +40,7 @@ def has_invisible(text: str) -> bool:
 
 
 class Visible(NamedTuple):
-    """What a reader sees of a text; `kept` in it, and positions of it in the text, unless they are equal."""
+    """A text as a reader sees it; `kept` in it, and positions of it in the text, unless they are equal."""
 
     text: str
     kept: Sequence[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""What planning makes of a request's texts: passages, and in them the segments that the model translates."""
+"""The plan of a request's texts: passages, and in them the segments that the model translates."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

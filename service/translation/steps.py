@@ -1,4 +1,4 @@
-"""Where the steps of a call run: short ones on the event loop, others on the threads of the `ComputePool`."""
+"""Runs the steps of a call: short ones on the event loop, others on the threads of the `ComputePool`."""
 
 import functools
 import time

@@ -1,4 +1,4 @@
-"""How the folder of any family of transformers' models becomes a checkpoint, and what families differ in."""
+"""Import of the folder of any family of transformers' models, and the differences between families."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
@@ -31,7 +31,7 @@ Directions = tuple[tuple[LanguagePair, ...], tuple[Language, ...]]  # pairs, and
 
 @dataclass(frozen=True, slots=True)
 class Folder(Generic[Files]):
-    """What is known of a folder when its directions are chosen; `generation` is `None` if its model is unusable."""
+    """Facts about a folder when its directions are chosen; `generation` is `None` if its model is unusable."""
 
     path: Path
     files: Files

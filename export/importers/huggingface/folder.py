@@ -35,7 +35,7 @@ class HuggingFaceModel:
 
 
 class Layout(Protocol):
-    """How an architecture's `config.json` and weights are read; `name` is the architecture's, for people."""
+    """A reader of an architecture's `config.json` and weights; `name` is the architecture's, for people."""
 
     @property
     def name(self) -> str: ...

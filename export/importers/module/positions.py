@@ -19,7 +19,7 @@ _MAX_ERROR = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """What is added to embeddings (P, d), and the formula that computes it, if there is one."""
+    """The positions added to embeddings (P, d), and the formula that computes them, if there is one."""
 
     table: Tensor
     formula: PositionConfig | None

@@ -38,7 +38,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a value holds tokens: split into axes of which the first two in `order` are those of batch and length."""
+    """The layout of a value by tokens: split into axes of which the first two in `order` are batch and length."""
 
     shape: tuple[int, ...]
     split: tuple[int, ...]

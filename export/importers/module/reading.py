@@ -38,7 +38,7 @@ class SpecialIds(NamedTuple):
 
 @dataclass
 class _Reading:
-    """What has been found so far: weights by our names, norms by their places, and the values of each choice."""
+    """The findings so far: weights by our names, norms by their places, and the values of each choice."""
 
     probe: Probe
     weights: dict[str, Tensor] = field(default_factory=dict)

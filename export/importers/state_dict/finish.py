@@ -1,4 +1,4 @@
-"""What accompanies bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
+"""Companions of bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ _NAMED_IDS = ("eos_id", "unk_id")  # which files of tokenizers may name, too, be
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """What the user gives beside weights; `None` is what was missing or unusable, and is among the problems."""
+    """The user's files beside weights; `None` is what was missing or unusable, and is among the problems."""
 
     options: ImportOptions
     settings: Settings | None

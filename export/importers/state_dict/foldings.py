@@ -14,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What foldings of attention need to know besides the tensor."""
+    """The settings that foldings of attention need besides the tensor."""
 
     number: int
     size: int

@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name in a file is: `line` with `ours` filled in by `words` of theirs, and by the number of a head."""
+    """A recognized name of a file: `line` with `ours` filled in by `words` of theirs, and by the number of a head."""
 
     line: Line
     ours: str

@@ -1,4 +1,4 @@
-"""What a toolkit's checkpoint says of itself beside its weights: settings and vocabularies, as its layout knows.
+"""Settings and vocabularies in a toolkit's checkpoint beside its weights, as its layout describes them.
 
 In a layout's `[saved]`, `settings` and `vocabularies` (source, target) are places: paths in the checkpoint, or files
 beside it, whose names may have languages in braces; `|` separates alternatives. `keys` maps a setting (inner ones by

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How serious it is: nothing to do, worth a look, or a server will not start or not work."""
+    """The severity: nothing to do, worth a look, or a server will not start or not work."""
 
     OK = "ok"
     WARN = "warn"

@@ -37,7 +37,7 @@ class DeviceUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """How to run graphs.
+    """Settings for running graphs.
 
     `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per available CPU. Threads that spin between runs
     are faster on an idle machine but much slower when anything else needs the cores: off by default. Prepacked weights

@@ -21,7 +21,7 @@ MOST_CANDIDATES: Final = MAX_TOP_K
 
 
 class Need(NamedTuple):
-    """What a step must compute beside the arg-max: of all rows what one of them wants."""
+    """The outputs that a step needs beside the arg-max: for all rows what any of them wants."""
 
     num_candidates: int
     log_probs: int  # 0 or 1, like those below

@@ -38,7 +38,7 @@ _API = "deepl"
 
 
 class UploadParameters(NamesGlossary):
-    """How to translate a document. Unknown parameters are ignored, as DeepL does."""
+    """Parameters of a document's translation. Unknown ones are ignored, as by DeepL."""
 
     target_lang: Name
     source_lang: Name | None = None
@@ -48,7 +48,7 @@ class UploadParameters(NamesGlossary):
 
 
 class HandleParameters(BaseModel):
-    """What an upload was answered with."""
+    """The answer to an upload."""
 
     document_key: Name
 

@@ -70,7 +70,7 @@ class NamesGlossary(BaseModel):
 
 
 class TranslateParameters(NamesGlossary):
-    """What to translate, and how. Unknown parameters are ignored, as DeepL does."""
+    """Parameters of a translation. Unknown ones are ignored, as by DeepL."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
@@ -95,7 +95,7 @@ class TranslateParameters(NamesGlossary):
 
 
 class LanguagesParameters(BaseModel):
-    """Which languages to list."""
+    """The kind of languages to list."""
 
     type: Literal["source", "target"] = "source"
 

@@ -50,7 +50,7 @@ class _Parameters(BaseModel):
 
 
 class TranslateParameters(_Parameters):
-    """What to translate; `cid` are customizations, which must be none."""
+    """Parameters of a translation; `cid` are customizations, which must be none."""
 
     q: Listed
     target: Name
@@ -61,7 +61,7 @@ class TranslateParameters(_Parameters):
 
 
 class DetectParameters(_Parameters):
-    """What to detect the languages of."""
+    """Texts to detect the languages of."""
 
     q: Listed
 

@@ -27,7 +27,7 @@ class ConnectionLimits:
 
 
 class State(Enum):
-    """What a connection is doing."""
+    """The state of a connection."""
 
     CONNECTING = auto()  # with TLS, until the handshake is done
     WAITING = auto()  # for a request

@@ -1,4 +1,4 @@
-"""Which other web sites' pages may call this server from a browser, and protection against the rest.
+"""Rules for other web sites' pages that call this server from a browser.
 
 Those that may are answered as CORS wants (https://fetch.spec.whatwg.org/#http-cors-protocol). The others may send
 requests nevertheless, to a port that asks for no key.
@@ -91,8 +91,8 @@ def has_own_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """Which requests that a browser may have sent are answered on a port without keys. Pages of `origins` may do
-    everything. `own_host` is the port's name besides addresses and names without a dot; `None`: any name."""
+    """Rules for requests from browsers to a port without keys. Pages of `origins` may do everything. `own_host` is the
+    port's name besides addresses and names without a dot; `None`: any name."""
 
     origins: frozenset[str]
     own_host: str | None

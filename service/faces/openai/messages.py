@@ -37,7 +37,7 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """What to stream beside the text."""
+    """Options of a stream, beside the text."""
 
     include_usage: bool | None = None
 
@@ -72,13 +72,13 @@ class InputItem(ChatMessage):
 
 
 class TextFormat(BaseModel):
-    """What a response is to be."""
+    """The format of a response."""
 
     type: Literal["text"] = "text"
 
 
 class TextOptions(BaseModel):
-    """How a response is to be written."""
+    """Options of a response's text."""
 
     format: TextFormat | None = None
 

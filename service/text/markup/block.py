@@ -15,7 +15,7 @@ _LESS_THAN = re.compile(r"<(?![\s=])")  # followed by these, it can't begin a ta
 
 
 class Spelling(NamedTuple):
-    """How the three signs of markup, which may be unescaped, and a no-break space are written."""
+    """Spelling of the three signs of markup, which may be unescaped, and of a no-break space."""
 
     has_ampersands: bool = False
     has_less_than: bool = False

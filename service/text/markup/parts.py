@@ -52,7 +52,7 @@ def partners(parts: Sequence[Part]) -> dict[int, int]:
 
 
 class Texts:
-    """What a reader sees of parts: their text outside of tags."""
+    """The visible text of parts, outside of tags."""
 
     def __init__(self, html: str, parts: Sequence[Part]) -> None:
         each = [shown(html[part.start : part.end], part.role) for part in paced(parts)]
