@@ -9,7 +9,7 @@ import click
 
 
 def usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """Check the bundle's name before the work begins, instead of in the server that loads it."""
+    """Check the name before the work begins, instead of in the server that loads the bundle."""
     if name is None:
         return None
     from service.bundle.fields import MAX_NAME_BYTES, is_name

@@ -32,7 +32,6 @@ def open_graphs(directory: Path, manifest: Manifest, max_slots: int = 32) -> tup
 
 
 def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> DecodingOptions:
-    """Return options for greedy search, up to the model's own limit by default."""
     limit = manifest.limits.max_output_tokens if max_output_tokens is None else max_output_tokens
     return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
 

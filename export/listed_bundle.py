@@ -126,7 +126,6 @@ def listed(
 
 
 def _require_listable(manifest: Manifest) -> None:
-    """Check, before any work, that a bundle can be given a shortlist."""
     if manifest.model.has_shortlists:
         raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
 

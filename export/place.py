@@ -23,7 +23,6 @@ def check_name(destination: Path, name: str) -> None:
 
 
 def shared_pair_of(destination: Path, manifest: Manifest) -> str | None:
-    """Return a line on language pairs that other models of the repository have, too."""
     line = shared_pair([manifest, *_beside(destination).values()])
     return line and f"in {_root(destination)} {'; '.join(line)}"
 

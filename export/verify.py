@@ -130,7 +130,6 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
 
 
 def translate(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[Translated]:
-    """Yield the graphs' greedy translations of sentences that have a text."""
     eos_id = checkpoint.tokenizer.eos_id
     for start in range(0, len(sentences), BATCH_SIZE):
         batch = sentences[start : start + BATCH_SIZE]

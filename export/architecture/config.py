@@ -139,7 +139,6 @@ class ModelConfig:
 
     @property
     def rotary_size(self) -> int:
-        """Return how many components of a head are rotated in self-attention."""
         return (self.positions.rotary_size or self.head_size) if self.positions.layout == "rotary" else 0
 
     @property

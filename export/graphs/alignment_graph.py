@@ -107,7 +107,6 @@ class _SelfAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
-        """Map (B T, d) to (B T, d)."""
         width = self.packed.out_features // 3
         queries, keys, values = (
             _part(self.packed, x, slice(begin, begin + width)).unflatten(0, shape)
@@ -134,7 +133,6 @@ class _CrossAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """Map (B T, d) to (B T, d)."""
         queries = self.forms.queries(self.query(x)).unflatten(0, shape)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.flatten(0, 1))

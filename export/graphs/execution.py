@@ -108,7 +108,6 @@ class DecodingState:
         return np.asarray(ids, dtype=np.int64), np.asarray(log_probs, dtype=np.float32)
 
     def fetch(self, token_ids: Ids, names: Sequence[str]) -> list[Any]:
-        """Feed one token per row (B,) and return the named outputs of the step graph."""
         return self._advance(token_ids, 1, list(names))
 
     def reorder(self, rows: Sequence[int]) -> None:

@@ -84,7 +84,6 @@ def _load_mapped(path: Path) -> Any:
 
 
 def _culprit(text: str) -> str:
-    """Return what a rejected pickle requested, extracted from torch's long explanation."""
     if asked := re.search(r"GLOBAL (\S+)", text):
         return asked[1][:160]
     return _first_line(text)

@@ -77,7 +77,6 @@ def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
 
 
 def reason(error: BaseException) -> str:
-    """Return what a system's or a library's error says, in one line."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(text.split())[:200].rstrip(".") or type(error).__name__
 

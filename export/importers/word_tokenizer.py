@@ -147,7 +147,6 @@ def _normalizers(options: WordOptions) -> list[normalizers.Normalizer]:
 
 
 def special_tokens(ids: Mapping[str, int], options: WordOptions) -> dict[str, str]:
-    """Return the special tokens that the options name, and the usual ones."""
     special: dict[str, str] = {}
     for name, option in _OPTIONS.items():
         said = getattr(options, option)

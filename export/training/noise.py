@@ -82,7 +82,6 @@ def join_pairs(source: str, target: str, rng: random.Random, another: Callable[[
 
 
 def _free(symbols: tuple[str, ...], source: str, target: str, rng: random.Random) -> list[str]:
-    """Return the symbols that occur on neither side, in random order."""
     free = [symbol for symbol in symbols if symbol not in source and symbol not in target]
     rng.shuffle(free)
     return free

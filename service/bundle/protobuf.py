@@ -35,7 +35,6 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
 
 
 def parts(data: bytes) -> Mapping[int, list[bytes]]:
-    """Return the messages and texts in a message, by number."""
     found: dict[int, list[bytes]] = defaultdict(list)
     for number, kind, begin, stop in fields(data, 0, len(data)):
         if kind == LENGTH:

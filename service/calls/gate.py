@@ -93,8 +93,7 @@ class Gate:
 
     @contextmanager
     def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[Grants]:
-        """Count a call during the `with` block, which gets its grants; a used-up token quota rejects only those that
-        take tokens."""
+        """Count a call during the `with` block, which gets its grants; a token quota rejects only what takes tokens."""
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:

@@ -98,8 +98,7 @@ def share_of(most: int, num_of_others: int) -> int:
 
 @asynccontextmanager
 async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
-    """End the `with` block at a deadline, on the clock of `time.monotonic()`; the error says that it passed during
-    `what`."""
+    """End the `with` block at a deadline, on the clock of `time.monotonic()`; the error names `what` went on."""
     try:
         async with asyncio.timeout(deadline_seconds - time.monotonic()):
             yield

@@ -72,7 +72,6 @@ def with_accelerator(pieces: Sequence[Piece], accelerator: Accelerator) -> list[
 
 
 def _end(text: str) -> int:
-    """Return where the words of a text end, before final punctuation and white space."""
     end = len(text)
     while end and (text[end - 1].isspace() or text[end - 1] in ".…:：。"):
         end -= 1

@@ -52,6 +52,5 @@ def kind_of(name: str) -> Directive:
 
 
 def unknown_directives(names: Sequence[str]) -> str:
-    """Return the note about unknown directives, which were left."""
     some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
     return f"{len(names)} unknown directives were left as they are: {some}."

@@ -21,7 +21,6 @@ def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
 
 
 def is_code(styles: CodeStyles, run: Element) -> bool:
-    """Return whether a run is code by its own properties, or by those of its paragraph."""
     paragraph = next((each for each in run.ancestors if each.name.rpartition(":")[2] == "p"), None)
     own = _properties(run)
     return styles.is_code(_font(own), (_value(own, "rStyle"), _value(_properties(paragraph), "pStyle")))

@@ -75,7 +75,6 @@ def translatable_values(html: str, token: Token) -> Iterator[Value]:
 
 
 def _is_text(raw: str) -> bool:
-    """Return whether a value has text besides the code of templates."""
     found = list(tokens(raw))
     return all(token.kind in (TokenKind.TEXT, TokenKind.TEMPLATE) for token in found) and any(
         token.kind is TokenKind.TEXT and has_words(re.sub(r"&\w+;", "", raw[token.start : token.end]))

@@ -185,7 +185,6 @@ class _Reader:
         return text != "" and text == text.strip() and self._is_code(span) and not any(self._paragraphs(span))
 
     def _paragraphs(self, element: Element) -> Iterator[Element]:
-        """Yield the outermost paragraphs in an element; none of a comment."""
         if element.name == self._name("office", "annotation"):
             self.has_comments = True
             return

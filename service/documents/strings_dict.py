@@ -12,7 +12,6 @@ _OF_A_VARIABLE = ("NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a property list in XML, in the encoding that it says."""
     source, encode = read_xml(data)
     values, plurals = KeyedValues(options, "objc-format", signs=""), list[set[str]]()
 

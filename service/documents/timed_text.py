@@ -64,7 +64,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _inner(element: Element) -> Element:
-    """Return the innermost span that contains all of a cue's text, else the cue."""
     match [each for each in element.children if not isinstance(each, str) or each.strip()]:
         case [Element() as inner] if inner.name.rpartition(":")[2] == "span":
             return _inner(inner)

@@ -11,7 +11,6 @@ from service.text.languages import canonical, folded
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a memory in the encoding that it says."""
     source, encode = read_xml(data)
     reader = _Reader(source, options)
     units = list(reader.units())
@@ -50,7 +49,6 @@ class _Reader:
             raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
 
     def _unit(self, source: Element, target: Element | None) -> Iterator[Unit]:
-        """Yield the replacement of a variant's segment, or a new variant behind that of the source."""
         raw, segment = self._source.raw, source.first("seg")
         old = target.first("seg") if target else None
         if segment is None or (target and old is None) or (old and old.text().strip() and not self._has_all):

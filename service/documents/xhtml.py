@@ -18,7 +18,6 @@ _MASK = re.compile(r"<(?:img|hr) (\d+) *>")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a page in the encoding that it says."""
     raw, encode = decoded_xml(data)
     source = raw.decode()
     target = canonical(options.target) if options.target else ""

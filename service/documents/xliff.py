@@ -18,7 +18,6 @@ _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # 
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read XLIFF in the encoding that it says."""
     source, encode = read_xml(data)
     reader = _Reader(source, options)
     units = list(reader.units())

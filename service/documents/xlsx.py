@@ -117,7 +117,6 @@ class _Reader:
 
 
 def _computed_at_once(source: XmlSource) -> Iterator[Edit]:
-    """Yield the edits that make a program compute all formulas when it opens the file."""
     for element in source.elements(lambda root: (f"{root.name.removesuffix('workbook')}calcPr",)):
         if "fullCalcOnLoad" not in element.attributes:
             start = element.start + 1 + len(element.name)

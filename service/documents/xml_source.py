@@ -49,7 +49,6 @@ class Element:
 
     @property
     def ancestors(self) -> "Iterator[Element]":
-        """Yield the element and those around it, the root last."""
         element: Element | None = self
         while element is not None:
             yield element

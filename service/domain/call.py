@@ -28,8 +28,7 @@ def origin_of_call(*caller: Hashable) -> Origin:
 
 
 def host_of_address(address: str) -> str:
-    """Return the host that has an IP address, for IPv6 its /64 network, in which it may choose addresses; else the
-    text."""
+    """Return the host of an IP address, for IPv6 its /64 network, in which it may choose addresses; else the text."""
     if ":" not in address:
         return address
     try:

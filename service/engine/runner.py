@@ -85,8 +85,7 @@ class Control:
         self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_NOW
 
     def interrupt_for_newcomers(self) -> None:
-        """End the run after `RunLimits.least_steps`; never undoes `interrupt`. Hold the lock that guards
-        `clear_interrupt`."""
+        """End the run after `RunLimits.least_steps`; never undoes `interrupt`. Hold the lock of `clear_interrupt`."""
         if self._memory[_PLACES["interrupt"]] == fused_io.NO_INTERRUPT:
             self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_FOR_NEWCOMERS
 

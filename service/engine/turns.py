@@ -180,7 +180,6 @@ class Turns:
         return self._even_share() - worker.batch.num_sequences
 
     def _even_share(self) -> int:
-        """Return the sequences per worker if all ran equally many, rounded up."""
         total = self.queue.waiting.num_sequences + sum([each.batch.num_sequences for each in self.workers])
         return -(-total // len(self.workers))
 

@@ -76,8 +76,7 @@ class WaitingQueue:
             self.expected_rows += sequence.expected_rows
 
     def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
-        """Return how many sequences go, at most, before the last of a new call's `num_sequences` if none arrives.
-        Thread-safe."""
+        """Return the most sequences before the last of a new call's `num_sequences`, if none arrives. Thread-safe."""
         ahead = self._classes[priority].round.num_ahead(origin, num_sequences)
         return self._with_other_classes(priority, ahead, num_sequences)
 

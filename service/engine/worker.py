@@ -95,8 +95,7 @@ class Worker:
         self.watched.pop(sequence, None)
 
     def steps_to_watched_token(self, joining: Sequence_[Sequence]) -> int | None:
-        """Return the steps to the first token that is streamed, of sequences here or `joining`; `None` if none is
-        awaited."""
+        """Return the steps to the first streamed token of sequences here or `joining`; `None` if none is awaited."""
         unseen = [each for each in (*self._without_token, *joining) if each in self.watched]
         return min(map(self._steps_to_first_token, unseen), default=None)
 

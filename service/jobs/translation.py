@@ -51,8 +51,7 @@ class DocumentTranslator:
     def __init__(
         self, translator: Translator, readers: DocumentReaders, budget: ByteBudget, chunks_at_once: int = 4
     ) -> None:
-        """Translate `chunks_at_once` of a document; `budget` counts its bytes, which may far exceed those that were
-        sent."""
+        """Translate `chunks_at_once` of a document; `budget` counts its bytes, often far more than were sent."""
         self._translator = translator
         self._readers = readers
         self._budget = budget

@@ -75,8 +75,7 @@ class Catalogue:
         pivot_languages: Sequence[str] = (),
         grants: Grants = EVERYTHING,
     ) -> None:
-        """Translate pairs without a model by way of the first of `pivot_languages` that two share; errors name only
-        `grants`."""
+        """Translate pairs without a model by a pivot language, the first that two share; errors name only `grants`."""
         self._grants = grants
         self.where = Public(f"for key {grants.key}" if grants.models is not None else "here")
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
@@ -93,7 +92,6 @@ class Catalogue:
         self._parts: dict[Grants, Catalogue] = {}
 
     def part(self, grants: Grants) -> "Catalogue":
-        """Return the catalogue of the models that a key may use."""
         if grants.models is None:
             return self
         found = self._parts.get(grants)

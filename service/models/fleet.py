@@ -186,7 +186,6 @@ class Fleet:
         return reasons
 
     async def _try(self, bundle: FoundBundle, *, tries_first: bool = True) -> LoadedModel | Exception:
-        """Load a bundle, or return the error if that fails in any way."""
         started = time.monotonic()
         with self._watched(bundle):
             outcome = await self._in_thread(functools.partial(self._attempt, bundle, tries_first))

@@ -136,7 +136,6 @@ class LoadedModel:
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
 
     def tokenizer_of(self, pair: LanguagePair) -> tuple[Tokenizer, UnknownCharacters]:
-        """Return the tokenizer of a language pair, and the search for characters that it does not cover."""
         tokenizer = of_pair(self.tokenizer, pair)
         if tokenizer not in self._tokenizers:  # golden pairs have their spaces as the tokenizer itself writes them
             used = of_prose(tokenizer) if self.manifest.is_prose else tokenizer

@@ -327,7 +327,6 @@ class Metrics:
         self._registry.shows(foreign)
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
-        """Set the served models, and remove the series of all others."""
         served = set(models)
         for info in served - self._served:
             self._gauges["model_info"].labels(*info).set(1)

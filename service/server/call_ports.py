@@ -156,7 +156,6 @@ class CallPorts:
         await asyncio.to_thread(self._folder.remove)
 
     async def _drop_silent(self) -> None:
-        """End gRPC's stop once all open calls are answered; it would wait for unfinished messages and silent peers,
-        too."""
+        """End gRPC's stop once all open calls are answered; it would wait for messages and silent peers, too."""
         await self._open_calls.none_for(LAST_SECONDS)
         await self._grpc.stop(None)

@@ -40,7 +40,6 @@ class ConnectionWatch:
         return refused
 
     async def warn(self) -> None:
-        """Log each time that a port becomes full."""
         while True:
             full = {name for name, num_open in self._num_open.items() if num_open() >= self.most} | self._refused
             for protocol in sorted(full - self._full):

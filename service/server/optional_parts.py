@@ -47,7 +47,6 @@ def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
 
 
 def onnxruntime_version() -> str:
-    """Return the version of ONNX Runtime, whichever of its distributions is installed."""
     for distribution in ("onnxruntime", "onnxruntime-gpu"):
         try:
             return metadata.version(distribution)

@@ -153,7 +153,6 @@ def language_detector(served: Sequence[str]) -> LanguageDetector:
 
 
 def _labels_by_script(scripts: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
-    """Return the model's label of each code, by the scripts of the codes."""
     labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
     for code, script in scripts.items():
         labels[script][code] = _label(code)

@@ -71,7 +71,6 @@ class _Spelling:
 
     @functools.cached_property
     def has_large(self) -> bool:
-        """Return whether it may have numbers of two digits or more."""
         return spells_numbers(self._text, self._language)
 
     def _answer(self, question: Callable[[int, str, str], int], digits: str) -> int:

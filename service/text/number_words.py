@@ -107,7 +107,6 @@ def count_written(value: int, text: str, language: str) -> int:
 
 
 def names_month(number: int, text: str, language: str) -> bool:
-    """Return whether a text of a language may name this month."""
     pattern = _nth(_MONTHS.get(language, ""), number - 1, language)
     return pattern is not None and pattern.search(text) is not None
 

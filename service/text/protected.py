@@ -140,7 +140,6 @@ def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
 
 
 def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
-    """Return the spans within a part of their text, with positions in that part."""
     first = bisect_left(spans, start, key=lambda span: span.start)
     last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]

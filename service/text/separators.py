@@ -42,7 +42,6 @@ _REACH = 200  # characters of a line on each side of a gap that are looked at
 
 
 def separators(text: str, language_code: str) -> Iterator[Span]:
-    """Yield the separators of a text's lines, from left to right."""
     if "  " in text or "," in (text[:1], text[-2:-1]) or _HINT.search(text):
         yield from _separators(text, 0, len(text), _arrows(text, language_code))
 

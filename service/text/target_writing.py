@@ -117,7 +117,6 @@ def write_targets(
     symbols: Sequence[str],
     source: Offsets,
 ) -> Restored:
-    """Write the targets into their places, remove unwanted copies, and record the edits."""
     bounds = [0, *(position for read in source.edits for position in (read.old_start, read.old_end)), len(text)]
     unprotected = "\n".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
     targets = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}

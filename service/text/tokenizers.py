@@ -150,7 +150,6 @@ def clean_up_spaces(text: str) -> str:
 
 
 def single_spaced(text: str) -> str:
-    """Return a text with one space in place of each run of them."""
     return _SPACES.sub(" ", text) if "  " in text else text
 
 

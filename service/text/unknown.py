@@ -103,7 +103,6 @@ class UnknownCharacters:
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield parts of a text and their offsets, split at white space if there is any."""
     start = 0
     while len(text) - start > _WINDOW:
         latest = start + _WINDOW

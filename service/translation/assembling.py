@@ -55,7 +55,6 @@ def assemble(
 
 
 def joined(planned: PlannedText, candidates: Sequence[Candidates]) -> Candidates:
-    """Return the candidates of a plain text, with alignments and flags, whose segments have these candidates."""
     if len(candidates) == 1 and _is_whole(planned):
         return candidates[0]
     ranks = range(max(map(len, candidates), default=1))
@@ -134,7 +133,6 @@ def _signs(passage: PlannedPassage, part: _Part) -> Iterator[AlignedSpan]:
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
-    """Return segments and alignment of all passages, with positions in their concatenated texts."""
     if len(parts) == 1:
         return parts[0].segments, parts[0].alignment
     segments: list[Segment] = []

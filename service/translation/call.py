@@ -172,7 +172,6 @@ class TranslationCall:
         return self._restorer.restore(segments, decoded, size)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
-        """Return the answer to one text; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         with_alignment = self.request.return_alignments
         translation = assemble(self.texts[index], chosen, self._assembled_size, with_alignment=with_alignment)
@@ -184,7 +183,6 @@ class TranslationCall:
         return tuple([self.translation(index, candidates) for index in range(len(self.texts))])
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
-        """Return the candidates of one plain text; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         return joined(self.texts[index], chosen)
 

@@ -146,6 +146,5 @@ class EngineBridge:
 
 
 def _due(update: SequenceUpdate) -> Sequence_[SequenceUpdate]:
-    """Return the updates that the loop needs now that there is this one."""
     joint = update.sequence.joint_updates
     return (update,) if joint is None else joint.add(update)

@@ -51,7 +51,6 @@ class SecondLeg:
 
     @property
     def num_samples(self) -> int:
-        """Return how many sequences it makes of each segment of the first leg."""
         return self.options.num_hypotheses if self.options.is_sampled else 1
 
     def check_prefixes(self) -> None:
@@ -242,7 +241,6 @@ def _protected(text: str, kept: Sequence[KeptPart]) -> list[Protected]:
 
 
 def _in_callers_terms(error: InvalidRequest, first: TranslationCall, numbers: Sequence[int]) -> InvalidRequest:
-    """Make an error about a text of the second leg refer to the caller's text."""
     match error.path:
         case ("texts", int(index)):
             error.path = Path("texts", first.places[numbers[index]][0])

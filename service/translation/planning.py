@@ -301,7 +301,6 @@ class Planner:
         return self._checks_numbers and DIGITS.search(fed) is not None
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
-        """Return the passage with the caller's prefix at the start of its first segment's translation."""
         ids = target_prefix_ids(self._request.target_prefixes[index], index, self._manifest.name, self._tokenizer)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:

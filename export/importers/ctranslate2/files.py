@@ -63,7 +63,6 @@ class ModelFiles:
 
 
 def open_files(path: Path) -> ModelFiles:
-    """Find the files of a folder, or of the one folder in a zip."""
     return _of_folder(path) if path.is_dir() else _of_archive(path)
 
 

@@ -121,7 +121,6 @@ def _given(path: Path, problems: list[str]) -> bytes | None:
 
 
 def _check(data: bytes, vocabulary: Vocabulary, where: str, problems: list[str]) -> None:
-    """Add a problem if a file is no model of SentencePiece, or of another vocabulary."""
     what = f"the {where}'s SentencePiece model"
     if problem := read_part(what, lambda: other_model(data, vocabulary.ids), problems):
         problems.append(f"{what} {problem}")

@@ -80,7 +80,6 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
 
 
 def _functions(code: ModuleType) -> list[str]:
-    """Return the names of what a file defines itself and can be called."""
     return [name for name, each in vars(code).items() if callable(each) and each.__module__ == code.__name__]
 
 

@@ -80,16 +80,13 @@ class Probe:
         return self.layout(last).tokens(self.trace.run(given, last))
 
     def random(self, number: int) -> Tensor:
-        """Return random vectors (B, L, K) for a value."""
         return torch.randn(BATCH, self.length(number), self.width(number), generator=self._random)
 
     def is_same(self, first: int, last: int) -> bool:
-        """Return whether two values are equal, up to the order of axes."""
         one, other = (self.tokens(each).flatten(2) for each in (first, last))
         return one.shape == other.shape and torch.equal(one, other)
 
     def is_affine(self, first: int, last: int, zeros: Sequence[int] = ()) -> bool:
-        """Return whether a part is one affine map of each token's vector."""
         if self._is_affine(first, last, zeros):
             return True
         self._layouts |= {number: self._others[number] for number in (first, last) if number in self._others}
@@ -175,7 +172,6 @@ class Probe:
         return best if errors[best] < _TOLERANCE else None
 
     def has_layout(self, number: int) -> bool:
-        """Return whether a value holds one vector for each token."""
         try:
             self.layout(number)
         except ValueError:

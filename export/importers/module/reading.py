@@ -349,7 +349,6 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
 
 
 def _leave_out_biases(weights: dict[str, Tensor], layers: tuple[str, ...]) -> None:
-    """Remove the biases of such layers if all of them are zeros."""
     names = [name for name in weights if name.endswith(tuple(f"{layer}.bias" for layer in layers))]
     if not any(bool(weights[name].any()) for name in names):
         for name in names:

@@ -113,7 +113,6 @@ class Trace:
         return self.producers[number].inputs.values()
 
     def region(self, first: int, last: int) -> Region:
-        """Return the values between two others, both included."""
         if (first, last) not in self._regions:
             forward, backward = {first: 1}, {last: 1}
             for number in range(first + 1, last + 1):

@@ -184,7 +184,6 @@ def shipped() -> list[Layout]:
 
 
 def read_layout(path: Path) -> Layout:
-    """Read and check a layout's file, which may be a stranger's."""
     try:
         document = tomllib.loads(stored_file.read(path, _MAX_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -146,7 +146,6 @@ def _read(state: "StateBlock", first: int, end: int, indent: int) -> None:
 
 
 def _definitions(state: "StateBlock", first: int, end: int) -> None:
-    """Read the definitions of a glossary, which are indented more than its terms."""
     terms = [line for line in range(first, end) if state.sCount[line] <= state.blkIndent and not state.isEmpty(line)]
     for line, following in itertools.pairwise([*terms, end]):
         start = state.skipEmptyLines(line + 1)

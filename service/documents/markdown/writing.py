@@ -222,7 +222,6 @@ class _Writer:
 
 
 def _needs_space(sign: str, outside: str, inside: str) -> bool:
-    """Return whether emphasis needs a space outside of it to be recognized."""
     if not _EMPHASIS.fullmatch(sign) or not outside or outside[0].isspace():
         return False
     if outside[0] == sign[0]:
@@ -231,7 +230,6 @@ def _needs_space(sign: str, outside: str, inside: str) -> bool:
 
 
 def _is_recognized(raw: str, before: str, after: str) -> bool:
-    """Return whether a parser recognizes a construct of the table between two signs."""
     if raw.startswith("`"):
         return before != "`" and not after.startswith("`")
     if sign := _EMPHASIS.match(raw):

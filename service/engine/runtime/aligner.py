@@ -44,8 +44,7 @@ class Aligner:
         session_config: SessionConfig,
         weights: Weights | None = None,
     ) -> "Aligner | None":
-        """Open the bundle's alignment graph; `None`, without need of `encoder`, if it has none. `weights`: see
-        `GraphSession`."""
+        """Open the bundle's alignment graph, or return `None`. For `weights` see `GraphSession`."""
         graphs = manifest.graphs
         if not graphs.alignment:
             return None

@@ -137,8 +137,7 @@ class KVCache(Protocol):
         ...
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """Return buffers for the next encoder run: 2 L of (num_sources, H, width, D), and lists (num_sources, W) if
-        any."""
+        """Return the next encoder run's buffers: 2 L of (num_sources, H, width, D), and any lists (num_sources, W)."""
         ...
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
@@ -155,8 +154,7 @@ class KVCache(Protocol):
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """Return the first rows' 2 L cross-attention keys and values (num_rows, H, S, D), and lists (num_rows, W) if
-        any."""
+        """Return first rows' 2 L cross-attention keys and values (num_rows, H, S, D), and any lists (num_rows, W)."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:

@@ -57,7 +57,6 @@ class SessionConfig:
 
 
 def check_device(device: str) -> None:
-    """Check that the installed ONNX Runtime has a provider for the device, and that it works on this machine."""
     try:
         _open(_PROBE, SessionConfig(device))
     except DeviceUnavailable:

@@ -60,7 +60,6 @@ class NamedGlossary:
 
     @property
     def id(self) -> str:
-        """Return the id, which is the same on every server."""
         return str(uuid.uuid5(_NAMESPACE, self.name))
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary:

@@ -34,7 +34,6 @@ class Rule:
         return self.method not in ("GET", "DELETE")
 
     def bound(self, parts: Mapping[str, str]) -> tuple[str, str]:
-        """Return the field in the path, and its value, from the path's open parts."""
         found = _FIELD.search(self.template)
         assert found is not None, f"{self.template} has no field"
         return found[1], _numbered(found[2]).format_map(parts)

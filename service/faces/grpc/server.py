@@ -44,7 +44,6 @@ def build_grpc_server(
     memory: Memory,
     max_connections: int,
 ) -> grpc.aio.Server:
-    """Return a server that is neither bound to a port nor started."""
     logging.getLogger(GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(

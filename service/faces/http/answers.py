@@ -35,7 +35,6 @@ _STATUS = {
 
 
 def status_of(code: str) -> HTTPStatus:
-    """Return HTTP's status for the name of one of google.rpc.Code."""
     return _STATUS.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 

@@ -38,8 +38,7 @@ class Wire(Protocol):
     def fail(self, failure: ServiceError) -> None:
         """Make reading of the body fail with this, now or at the next wait."""
 
-    def trust(self) -> None:
-        """Record that the client has sent a good key."""
+    def trust(self) -> None: ...
 
     async def write(self, exchange: "Exchange", part: bytes) -> None: ...
 
@@ -77,7 +76,6 @@ class Exchange:
 
     @property
     def has_arrived(self) -> bool:
-        """Return whether the whole body is known to have arrived."""
         return self._chunks is None and self._left <= len(self._wire.received)
 
     async def read(self) -> bytes:

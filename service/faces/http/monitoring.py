@@ -70,7 +70,6 @@ def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] = MappingPr
 
 
 def triton_metrics(models: Iterable[LoadedModel]) -> Iterator[ForeignMetric]:
-    """Yield the models' statistics since they were loaded."""
     known = [({"model": model.name, "version": model.version or "1"}, model) for model in models]
     for name, (text, read) in _COUNTERS.items():
         values = [(labels, read(model.statistics)) for labels, model in known]

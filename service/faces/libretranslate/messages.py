@@ -226,7 +226,6 @@ def _others(translation: Translation) -> list[str]:
 
 
 def _chosen(code: str, detected: Iterable[DetectedLanguage]) -> DetectedLanguage:
-    """Return the language that a text was translated from, with its confidence among all languages."""
     same = (each.confidence for each in detected if language_of(each.language_code) == language_of(code))
     return DetectedLanguage(code, max(same, default=0.0))
 

@@ -21,13 +21,11 @@ _PIPE = {"|": "।"}
 
 
 def _own_dandas(script: str, *others: str) -> dict[str, str]:
-    """Return the dandas for which a block reserves places, and other signs used for one."""
     start = BLOCKS[script]
     return {chr(start + 0x64): "।", chr(start + 0x65): "॥", **dict.fromkeys(others, "।")}
 
 
 def _decomposed(composed: str) -> dict[str, str]:
-    """Decompose letters that Unicode has with a nukta into letter and nukta."""
     return {
         letter: "".join(chr(int(code, 16)) for code in unicodedata.decomposition(letter).split()) for letter in composed
     }

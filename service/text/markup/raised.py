@@ -106,7 +106,6 @@ def short_text(html: str, parts: Sequence[Part]) -> str:
 
 
 def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> _Sign | None:
-    """Return the sign that an element, starting with a part, may be."""
     last = ends[start]
     text = short_text(html, parts[start:last])
     if not text or any(map(str.isspace, text)):

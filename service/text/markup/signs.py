@@ -107,7 +107,6 @@ def _begins_name(text: str, before: str, after: str) -> bool:
 
 
 def _is_numbering(text: str, html: str) -> bool:
-    """Return whether a text is the number of a heading or an item, where one may be."""
     is_complete = "." in text or text[-1] in _CLOSES or _OF_HEADING.search(html) is not None
     return is_complete and _NUMBERING.fullmatch(text) is not None
 

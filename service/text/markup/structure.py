@@ -98,7 +98,6 @@ class _Reading:
             yield Part(role, self._tokens[first].start, self._tokens[end - 1].end)
 
     def _region(self, index: int) -> tuple[Role, int]:
-        """Return the role of the part that starts at a token, and the token after it."""
         while self._resumed and index >= self._resumed[-1][1]:
             self._resumed.pop()
         if self._resumed and index >= self._resumed[-1][0]:

@@ -98,8 +98,7 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
 def placed_within(
     group: Node, source: str, translation: str, place: Span, *, is_whole: bool
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the tags within a word, like `placement.insertions`; none within its translation's `place` if that
-    `is_whole`."""
+    """Yield the tags within a word, like `placement.insertions`; none within its new `place` if that `is_whole`."""
     tags: list[tuple[int, str]] = []
     changes: Counter[int] = Counter()  # how many more elements are around what follows an offset
     pending = [(node, False) for node in reversed(group.children)]

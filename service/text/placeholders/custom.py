@@ -144,7 +144,6 @@ def check_own(own: OwnPlaceholder, index: int) -> None:
 
 @functools.lru_cache(maxsize=128)  # 32 MiB
 def _compiled(pattern: str, index: int) -> tuple[Any, int]:
-    """Return the compiled pattern of the placeholder of that index, and the number of its parts."""
     path = Path("placeholders", index)
     num_parts = _num_parts(pattern)
     if num_parts > MAX_PARTS:

@@ -165,7 +165,6 @@ class _Reading:
         self.at = at
 
     def _is_paired(self, found: str) -> bool:
-        """Return whether the text has the other part of a pair."""
         if found[0] in "%$":
             if self._numbered is None:
                 self._numbered = frozenset(_NUMBERED.findall(self._text))
