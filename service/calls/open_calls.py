@@ -31,8 +31,9 @@ class ByteBudget:
     """Counts the bytes that calls hold. For the event loop's thread only.
 
     The owner of a call is its API key or, where none is needed, its host. Nobody waits for room. If the owner holds its
-    share already, another of its calls that is still arriving gives up its bytes; otherwise the owner that holds most
-    does, unless the new call would hold more. Else the call is rejected, which frees its bytes. So some always proceed.
+    share already, another of its calls that is still arriving gives up its bytes; otherwise one of the owner that holds
+    most does, unless the new call's owner would then hold more. Else the call is rejected, which frees its bytes. So
+    some always proceed.
     """
 
     def __init__(self, max_bytes: int, largest_bytes: int) -> None:
