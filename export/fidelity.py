@@ -275,9 +275,7 @@ def _changed(checkpoint: ImportedCheckpoint, sentence: Sentence, scores: Floats,
 
 def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: int, max_output_tokens: int) -> float:
     """Return the smallest gap of summed log-probabilities that decided which beams survive, in the model's own search.
-
-    If it is below the rounding error, another order of summation keeps another beam, and the search may end anywhere.
-    """
+    Below the rounding error, another order of summation keeps another beam, and the search may end anywhere."""
     start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
     model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
     running: list[tuple[float, _Ids]] = [(0.0, ())]

@@ -1,8 +1,5 @@
-"""Writes the fused graphs of an int8 bundle from a model's configuration and weights.
-
-A graph is one node, with constants in the order of `kernels/README.md`. One weight at a time is read, in any floating
-dtype, quantized and written.
-"""
+"""Writes the fused graphs of an int8 bundle from a model's configuration and weights. A graph is one node; constants
+are in the order of `kernels/README.md`. One weight at a time, of any float, is quantized."""
 
 import dataclasses
 import math

@@ -89,9 +89,7 @@ def current_caller() -> str:
 
 def share_of(most: int, num_of_others: int) -> int:
     """Return one caller's share of `most`: half of what others leave, so that another caller always finds some.
-
-    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6 (2), 1998.)
-    """
+    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", ToN 6 (2), 1998.)"""
     left = most - num_of_others
     return left // 2 or left
 

@@ -130,10 +130,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An entry with texts, their translations and a state, such as PO's. From `start` to before `end` it is always
-    replaced by what `write` makes of the translations of `texts`, plural forms, and of the doubts about them, or
-    `None`.
-    """
+    """An entry with texts, translations and a state, such as PO's. From `start` to before `end` it is always replaced
+    by what `write` makes of the translations of `texts`, plural forms, and of the doubts about them, or `None`."""
 
     start: int
     end: int

@@ -98,9 +98,7 @@ class Caller:
 @dataclass(slots=True, eq=False)
 class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
-
-    `model` is the first one used. Token counts include cached translations; characters are counted of documents only.
-    """
+    `model` is the first one used. Token counts include cached ones; characters are counted of documents only."""
 
     method: str = ""
     request_id: str = NO_ID

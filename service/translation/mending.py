@@ -26,9 +26,7 @@ async def mend(
     steps: Steps,
 ) -> dict[int, Candidates]:
     """Return the candidates of some of a call's segments, by number, with better ones for those with wrong numbers.
-
-    Only the best candidate decides. If the engine has no time to decode again, the first result stays, with its flag.
-    """
+    Only the best candidate decides. If the engine has no time for it, the first result stays, with its flag."""
     for each in candidates.values():
         if Flag.NUMBERS in each[0].flags:
             break

@@ -1,8 +1,5 @@
-"""T5's names in `config.json` and in the weights, as transformers 5.23 reads them.
-
-`models/t5`, `models/mt5` and `models/umt5` differ in the scale of outputs, in the default feed-forward network, and in
-whether each layer has its own biases.
-"""
+"""T5's names in `config.json` and in the weights, as transformers 5.23 reads them. `models/t5`, `models/mt5` and
+`models/umt5` differ in the scale of outputs, the default feed-forward network, and whether layers share biases."""
 
 import re
 from collections.abc import Mapping

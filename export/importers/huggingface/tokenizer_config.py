@@ -1,8 +1,5 @@
-"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions.
-
-Read as by transformers 5 (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
-for tokenizers in Python: Marian's and M2M100's.
-"""
+"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions. As in transformers 5's Python
+(`from_pretrained` in tokenization_utils_base.py, `PythonBackend`): for Marian and M2M100."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,9 +56,7 @@ def read_tokenizer_config(
     directory: Path, vocabulary: Mapping[str, int], defaults: Mapping[str, str], problems: list[str]
 ) -> TokenizerConfig:
     """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`; add every problem to `problems`.
-
-    `defaults` are the class' tokens; those for padding, end and unknown must be in the vocabulary, unless it is empty.
-    """
+    `defaults` are the class' tokens; padding, end and unknown must be in the vocabulary, unless it is empty."""
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
     settings = dict(document)

@@ -48,11 +48,8 @@ _OF_MODEL: dict[str, _Check] = {**dict.fromkeys(TARGET_IDS, (_is_number, "a toke
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The content of `--config`.
-
-    `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
-    `source_prefix_ids`, the text and `source_eos_id`, if any; `source_pad_id` is always masked.
-    """
+    """The content of `--config`. `model` holds the keys of `ModelConfig`, unchecked, including the target's special
+    ids. The encoder reads `source_prefix_ids`, the text, any `source_eos_id`; `source_pad_id` is always masked."""
 
     model: dict[str, Any]
     source_prefix_ids: tuple[int, ...] = ()

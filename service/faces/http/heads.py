@@ -29,10 +29,8 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+([0-9]{1,15})[ \t]*+\r\n", re.
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A request's head. `path` is as sent, without query; names of `headers` are in lower case; of a name the last
-    counts, of lists all. `body_bytes` is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the
-    answer.
-    """
+    """A request's head. `path` is as sent, without query; names of `headers` are in lower case, the last counts, of
+    lists all. `body_bytes` is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the answer."""
 
     method: str
     path: str
