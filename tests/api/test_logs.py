@@ -122,8 +122,8 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
 
 def shipped_fields() -> dict[str, tuple[str, str]]:
     """Return for each field in the table of docs/operations.md whether it is a label, and whether it is personal."""
-    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Shipping logs")[1]
-    rows = re.findall(r"^\| (`.+?) \| (.*?) ?\| (.*?) ?\|$", section, re.MULTILINE)
+    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Fields")[1]
+    rows = re.findall(r"^\| (`.+?) \| .*? \| (.*?) ?\| (.*?) ?\|$", section, re.MULTILINE)
     return {name: (label, personal) for names, label, personal in rows for name in re.findall(r"`(\w+)`", names)}
 
 
@@ -132,7 +132,7 @@ NAME, ID, FILE = "anna-zwetschge", "anna@example.org", "Zwetschgenliste"
 
 
 @pytest.mark.parametrize("log_text", [False, True])
-def test_the_page_on_shipping_logs_tells_of_every_field_and_whether_it_is_personal(
+def test_the_page_tells_of_every_field_and_whether_it_is_personal(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_text: bool
 ) -> None:
     marks = {NAME: "key", ID: "request_id", SECRET: "source_texts", FILE: "", ALICE: "", "127.0.0.1": ""}
@@ -167,13 +167,13 @@ def test_the_page_on_shipping_logs_tells_of_every_field_and_whether_it_is_person
 
 
 def test_only_fields_of_few_values_are_labels() -> None:
-    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Shipping logs")[1]
+    section = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8").split("### Fields")[1]
     labels, metadata = (
         set(re.findall(r"{{ (\w+) }}", re.search(rf"^ +{name}: (.+)$", section, re.MULTILINE)[1]))  # type: ignore[index]
         for name in ("labels", "structured_metadata")
     )
     known = shipped_fields()
-    assert labels == {name for name, (label, _) in known.items() if label.startswith("yes")}
+    assert labels == {name for name, (label, _) in known.items() if label == "label"}
     assert metadata == {name for name, (label, _) in known.items() if "metadata" in label}
 
 
