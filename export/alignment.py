@@ -1,8 +1,5 @@
 """Measures how well attention locates what a translation copied verbatim, such as names, numbers and marks.
-
-No labelled data is needed: a piece that occurs once in the source and once in its translation came from there. Does not
-import torch.
-"""
+A piece that occurs once in the source and once in its translation came from there. Does not import torch."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,9 +18,7 @@ Attention = npt.NDArray[np.floating]
 @dataclass(frozen=True, slots=True)
 class AlignmentHeads:
     """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
-
-    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
-    """
+    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read."""
 
     layer: int
     heads: tuple[int, ...]
@@ -63,7 +58,6 @@ class IdenticalPieces:
 
 
 def identical_pieces(tokenizer: Tokenizer, translated: Translated) -> IdenticalPieces:
-    """Return the identical pieces of one text and its translation."""
     tokenizer = of_pair(tokenizer, translated.languages)
     text, output = translated.text, tokenizer.decode(translated.target_ids)
     sources = [text[start:end].strip() for start, end in tokenizer.source_spans(text)]

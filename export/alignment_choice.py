@@ -51,8 +51,8 @@ def choose_alignment(
 ) -> AlignmentChoice:
     """Choose the best among, for every layer, its best single head, its best two heads, and so on up to all of them.
 
-    If the translations share too little with their sources, choose the mean over all heads of the last layer but one,
-    which works well in many models (Garg et al. 2019), or of the last layer if there are only two.
+    If translations share too little with their sources, choose the mean over the last layer but one, which works well
+    in many models (Garg et al. 2019), or over the last of two.
     """
     pieces = [identical_pieces(tokenizer, each) for each in translated]
     num_pieces = sum(len(each.places) for each in pieces)
@@ -92,11 +92,8 @@ def mean_of(by_layer: ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]
 def cross_attention(
     config: ModelConfig, weights: Mapping[str, Array], translated: Sequence[Translated], *, rounds: bool = False
 ) -> list[ByLayer]:
-    """Return the model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
-
-    They come from teacher-forced passes of some texts each, in float or as it `rounds` in int8; a last token that has
-    no position left gets zeros.
-    """
+    """Return teacher-forced cross-attention probabilities from start and target ids (T + 1) to the source (S).
+    In float, or in int8 if it `rounds`; a last token that has no position left gets zeros."""
     model, found = StreamedTransformer(config, weights, rounds=rounds), []
     for start in range(0, len(translated), _BATCH_SIZE):
         batch, attention = translated[start : start + _BATCH_SIZE], list[npt.NDArray[np.float32]]()

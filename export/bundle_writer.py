@@ -15,10 +15,7 @@ from service.process.disk import flush
 @contextlib.contextmanager
 def staged_bundle(destination: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder beside `destination` that takes its place when the block ends without an error.
-
-    With `force` it takes the place of an existing bundle, which stays until the new one is complete and on disk. If the
-    block raises, nothing is left.
-    """
+    If it fails, nothing is left. With `force` it replaces a bundle, which stays until the new one is on disk."""
     check_destination(destination, force=force)
     destination.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:8]
@@ -56,7 +53,6 @@ def checksums(directory: Path) -> dict[str, str]:
 
 
 def bundle_bytes(directory: Path) -> int:
-    """Return the total size of the files in `directory`."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 

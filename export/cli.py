@@ -138,7 +138,6 @@ def convert(
     options, changes = ImportOptions(**said), Changes(settings, base_folder)
 
     def write(source: Path, destination: Path) -> tuple[int, str]:
-        """Return the exit code, and what failed."""
         try:
             named = name or model_name(destination) or name_at_hub
             flags = {"force": force, "is_prose": is_prose}

@@ -1,4 +1,4 @@
-"""What the options of the exporter's command line mean: names, settings, and checkpoints that are elsewhere."""
+"""Values of the exporter's command-line options: names, settings, and checkpoints at the hub."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import click
 
 
 def usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """Check the bundle's name before the work begins, instead of in the server that loads it."""
+    """Check the name before the work begins, instead of in the server that loads the bundle."""
     if name is None:
         return None
     from service.bundle.fields import MAX_NAME_BYTES, is_name
@@ -22,7 +22,6 @@ def usable_name(_context: click.Context, _option: click.Parameter, name: str | N
 
 
 def parsed_settings(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of NAME=VALUE by name."""
     settings: dict[str, Any] = {}
     for text in given:
         name, is_given, value = text.partition("=")

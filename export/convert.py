@@ -51,13 +51,13 @@ def convert(
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
     The model's `name` is by default that of the folder of a `destination` ROOT/NAME/VERSION, else the checkpoint's own.
-    `source` is a path, or a module or its state dict in memory, which stay as they are. `options` may also be `said` by
+    `source` is a path, or a module or its state dict in memory, which are not changed. `options` may also be `said` by
     the names of its fields, such as `tokenizer="english.model"`. `kind` and `changes` are for paths.
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
-    CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
-    one: texts in the first language pair, which replace the golden ones if the model reads no English. With `force`, it
-    may replace a bundle. Without `is_prose`, servers neither cut nor search texts, nor mend translations.
+    CPU, not the engine). int8 is also compared on the lines of the file `check`, texts in the first language pair,
+    which replace the golden ones if the model reads no English. With `force`, it may replace a bundle. Without
+    `is_prose`, servers neither cut nor search texts, nor mend translations.
     """
     destination, options = Path(destination), dataclasses.replace(options, **said)
     check_destination(destination, force=force)
@@ -92,7 +92,6 @@ def write_bundle(
     check: Path | None = None,
     force: bool = False,
 ) -> Manifest:
-    """Write the bundle of what `load` imports; for the rest see `convert`."""
     clock = Stages(say)
     if precision != "float16":
         find_kernels()  # the engine, which comes last, needs them
@@ -127,9 +126,7 @@ def _write_files(
     clock: Stages,
 ) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
     """Return the manifest, the shortlist that the bundle shall have, and the reference's outputs.
-
-    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
-    """
+    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many."""
     is_int8 = precision == "int8"
     if not is_int8:
         from export.trace import write_traced  # needs torch

@@ -20,7 +20,6 @@ ONE_LANE = 16  # slots: too few for a second worker, which would hold another co
 
 
 def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
-    """Open a bundle's graphs on an engine that accepts any number of sequences at once."""
     opened, config = open_graphs(directory, manifest, max_slots)
     return OfflineEngine(opened.runners, config)
 
@@ -33,7 +32,6 @@ def open_graphs(directory: Path, manifest: Manifest, max_slots: int = 32) -> tup
 
 
 def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> DecodingOptions:
-    """Return options for greedy search, up to the model's own limit by default."""
     limit = manifest.limits.max_output_tokens if max_output_tokens is None else max_output_tokens
     return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
 
@@ -41,8 +39,8 @@ def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> 
 def recorded_attention(engine: OfflineEngine, manifest: Manifest, pairs: Sequence[Pair]) -> list[Attention]:
     """Return the attention (T, S) that the decoder of an int8 bundle records while it reads translations.
 
-    They are given to it, a language's prefix included, and one token more is decoded, as some models record a token
-    when they read it; at the model's limit, the last one is decoded, whichever it is.
+    These are forced, a language's prefix included, and one token more is decoded, as some models record a token when
+    they read it; at the model's limit, the last one is decoded instead.
     """
     limit = manifest.limits.max_output_tokens + manifest.longest_target_prefix
     sequences = []

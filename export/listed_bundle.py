@@ -31,7 +31,7 @@ Score = Callable[[Sequence[str]], float]  # of the translations of all texts
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a shortlist costs: the share of `same` translations, `most` tokens to choose from, BLEU with references."""
+    """The cost of a shortlist: the share of `same` translations, `most` tokens to choose from, BLEU with references."""
 
     num_texts: int
     same: float
@@ -59,9 +59,7 @@ def write_listed(
     force: bool = False,
 ) -> Manifest:
     """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
-
-    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
-    """
+    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference."""
     clock = Stages(say)
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
@@ -115,10 +113,7 @@ def listed(
     directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], score: Score | None = None
 ) -> tuple[Manifest, Cost]:
     """Add a shortlist to the files of a bundle; return its manifest, which is not saved, and what that costs.
-
-    The golden sentences get the translations that it has from now on. The cost is measured on `texts`, whose
-    translations get a `score` if there is one.
-    """
+    Golden sentences get new translations. The cost is measured on `texts`, with a `score` if there is one."""
     _require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)
@@ -131,7 +126,6 @@ def listed(
 
 
 def _require_listable(manifest: Manifest) -> None:
-    """Check, before any work, that a bundle can be given a shortlist."""
     if manifest.model.has_shortlists:
         raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
 

@@ -1,4 +1,4 @@
-"""Where a bundle is written: in a repository ROOT/NAME/VERSION its folder names the model, and others may be there."""
+"""The place of a bundle: in a repository ROOT/NAME/VERSION its folder names the model, and others may be there."""
 
 from pathlib import Path
 
@@ -23,13 +23,11 @@ def check_name(destination: Path, name: str) -> None:
 
 
 def shared_pair_of(destination: Path, manifest: Manifest) -> str | None:
-    """Return a line on language pairs that other models of the repository have, too."""
     line = shared_pair([manifest, *_beside(destination).values()])
     return line and f"in {_root(destination)} {'; '.join(line)}"
 
 
 def _beside(destination: Path) -> dict[Path, Manifest]:
-    """Return the manifests of the repository's other models by their folders."""
     if model_name(destination) is None:
         return {}
     found = {}

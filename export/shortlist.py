@@ -1,7 +1,7 @@
 """Shortlists: for each source token, the target tokens that its translations consist of; read from Marian's files.
 
-What a source may be translated to are the tokens that are always allowed, those of its tokens' lists and, if both sides
-have one vocabulary, these themselves. `kernels/src/runtime/shortlists.cpp` puts them together.
+Allowed are some tokens always, those in the lists of a source's tokens and, with one vocabulary, these themselves:
+`kernels/src/runtime/shortlists.cpp`.
 """
 
 import struct

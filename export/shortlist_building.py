@@ -25,7 +25,7 @@ _PROBABILITY_UNITS = 10**6  # as counts are whole numbers
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often a source token became a target token, and how often a target token occurred, or how probable it is."""
+    """Frequencies with which source tokens became target tokens, and frequencies or probabilities of target tokens."""
 
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
     targets: Counter[int] = field(default_factory=Counter)

@@ -19,7 +19,6 @@ def tool_versions() -> dict[str, str]:
 
 
 def cpu_model() -> str:
-    """Return the model name that the processor reports."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

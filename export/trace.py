@@ -93,7 +93,6 @@ def _trace(
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
-    """Return the sizes that the service needs to lay out its buffers."""
     config = checkpoint.model.config.of("decoder")
     return ModelShape(
         num_decoder_layers=config.num_decoder_layers,

@@ -38,11 +38,11 @@ class VerificationError(Exception):
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was compared, and how close the results were.
+    """The numbers of compared positions and sentences, and the errors.
 
     `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by its
-    position's range of logits (largest minus smallest). `num_ties` counts positions where the graphs chose another
-    token because the two best logits are closer than `tie_gap`.
+    position's range of logits. `num_ties` counts positions where the graphs chose another token because the two best
+    logits are closer than `tie_gap`.
     """
 
     num_golden: int = 0
@@ -90,9 +90,8 @@ def verify(
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
 
     The graphs decode greedily with their caches. The model then reads each whole output at once, alone and without a
-    cache: its most probable token at every position must be the output's next one, so that full re-decoding gives the
-    same output; and log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts'
-    order.
+    cache: its best token at every position must be the output's next one, so re-decoding gives the same output; and
+    log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts' order.
     """
     golden = list(golden_sentences(checkpoint, tokenizer))
     sentences = golden + list(random_sentences(checkpoint))
@@ -131,7 +130,6 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
 
 
 def translate(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[Translated]:
-    """Yield the graphs' greedy translations of sentences that have a text."""
     eos_id = checkpoint.tokenizer.eos_id
     for start in range(0, len(sentences), BATCH_SIZE):
         batch = sentences[start : start + BATCH_SIZE]
@@ -259,7 +257,6 @@ def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: Verifica
 
 
 def first_difference(expected: Sequence[int], given: Sequence[int]) -> int:
-    """Return the index of the first position where two different outputs differ."""
     return next(i for i, (a, b) in enumerate(itertools.zip_longest(expected, given)) if a != b)
 
 

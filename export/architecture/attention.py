@@ -10,11 +10,8 @@ from export.architecture.positions import rotary_tables
 
 
 class MultiHeadAttention(nn.Module):
-    """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_o, head_i = softmax(Q_i K_i^T / sqrt(d_k)) V_i.
-
-    The parts (`project_keys_values`, `attend`) are public because the exported graphs compute the source's keys and
-    values once, and the target's one token at a time. What `rotates` turns queries and keys by their positions.
-    """
+    """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_o, head_i = softmax(Q_i K_i^T / sqrt(d_k)) V_i. What `rotates`
+    turns queries and keys by their positions. The exported graphs use `project_keys_values` and `attend`."""
 
     def __init__(self, config: ModelConfig, *, keys_width: int | None = None, rotates: bool = False) -> None:
         super().__init__()
@@ -42,8 +39,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend from (B, Q, d) to (B, S, d); the result is (B, Q, d).
 
-        `mask` is boolean, broadcastable to (B, H, Q, S), true where attention is allowed. `causal` lets position i
-        attend only to positions up to i, and excludes `mask`. `bias`, broadcastable as well, is added to the scores.
+        `mask` is boolean, broadcastable to (B, H, Q, S), true where attention is allowed; `causal`, without one, allows
+        positions up to the own. `bias`, broadcastable as well, is added to the scores.
         """
         if bias is not None:
             allowed = torch.ones_like(bias, dtype=torch.bool).tril() if causal else mask

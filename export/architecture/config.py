@@ -32,18 +32,17 @@ _DECODER_SIZES = ("d_model", "d_ff", "num_heads", "d_head")  # `decoder_...`: th
 
 @dataclass(frozen=True, slots=True)
 class PositionConfig:
-    """What is added to embeddings for their positions: a sinusoid, a row of a table (`learned`), or nothing (`none`).
+    """Positions: what is added to embeddings, a sinusoid, a row of a table (`learned`), or nothing (`none`).
 
     `interleaved` alternates sine and cosine as in section 3.5 of the paper; `halves` puts all sines first, as Marian
-    and fairseq (M2M100) do. The wavelength exponent runs over `i / (d/2)` in the paper and over `i / (d/2 - 1)` in
-    fairseq (`fairseq_exponent`). `offset` is the position number of the first token.
+    and fairseq (M2M100). The wavelength exponent runs over `i / (d/2)` in the paper and over `i / (d/2 - 1)` in fairseq
+    (`fairseq_exponent`). `offset` is the position number of the first token. A cosine has its sine's wavelength
+    (`paired`) or, in code that omits the brackets of `(c - 1) / d`, component c has the exponent `c - 1/d`
+    (`unbracketed`), so almost all cosines are almost 1.
 
-    A cosine has its sine's wavelength (`paired`) or, in code that omits the brackets of `(c - 1) / d`, component c has
-    the exponent `c - 1/d` (`unbracketed`), which makes almost all cosines almost 1.
-
-    With `rotary`, nothing is added: self-attention rotates pairs of a head's components by their position (Su et al.
-    2021, section 3.4), neighbours (`interleaved`, as GPT-J) or i and i + `rotary_size` / 2 (`halves`, as Llama). Only
-    the first `rotary_size` components are rotated; `None`: all.
+    With `rotary`, self-attention rotates pairs of a head's components by position instead (Su et al. 2021, section
+    3.4): neighbours (`interleaved`, as GPT-J) or i and i + `rotary_size` / 2 (`halves`, as Llama). Only the first
+    `rotary_size` components are rotated; `None`: all.
     """
 
     layout: PositionLayout = "interleaved"
@@ -61,10 +60,10 @@ class PositionConfig:
 
 @dataclass(frozen=True, slots=True)
 class RelativeBiasConfig:
-    """What self-attention's scores gain by the distance of two tokens, per head (T5: Raffel et al. 2020, section 2.1).
+    """Biases of self-attention's scores by distance, per head (T5: Raffel et al. 2020, section 2.1).
 
-    Distances up to `max_distance` have `num_buckets` buckets, in the encoder half of them for each direction. The
-    first layer's biases are every layer's, unless they are `per_layer`.
+    Distances up to `max_distance` have `num_buckets` buckets, half of them per direction in the encoder. Layers share
+    the first one's biases, unless they are `per_layer`.
     """
 
     num_buckets: int = 32
@@ -140,7 +139,6 @@ class ModelConfig:
 
     @property
     def rotary_size(self) -> int:
-        """Return how many components of a head are rotated in self-attention."""
         return (self.positions.rotary_size or self.head_size) if self.positions.layout == "rotary" else 0
 
     @property

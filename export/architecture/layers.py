@@ -19,9 +19,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (paper section 3.3).
-
-    If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020).
-    """
+    If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -41,11 +39,8 @@ class FeedForward(nn.Module):
 
 
 class ScalarLayerNorm(nn.Module):
-    """gain (x - mean) / (std + epsilon) + bias, with one gain and one bias for all components.
-
-    `std` is the unbiased standard deviation with epsilon outside the root, as common in hand-written layer norms.
-    `nn.LayerNorm` computes (x - mean) / sqrt(biased variance + epsilon) with a gain and a bias per component.
-    """
+    """gain (x - mean) / (std + epsilon) + bias, with scalars: common in hand-written layer norms; `std` is unbiased.
+    `nn.LayerNorm`: (x - mean) / sqrt(biased variance + epsilon), with a gain and a bias per component."""
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
@@ -82,7 +77,7 @@ class Residual(nn.Module):
     """A sub-layer's residual connection, which has up to three norms.
 
     x + f(norm(x)) (pre-norm), norm(x + f(x)) (post-norm, the paper's) or x + output_norm(f(norm(x))) (sandwich: Ding et
-    al. 2021, section 3.2; Gemma 2). If that of a layer's last one is normalized once more, it is by `block_norm`.
+    al. 2021, section 3.2; Gemma 2). `block_norm` normalizes a layer's last result once more.
     """
 
     def __init__(self, config: ModelConfig, *, ends_layer: bool = False) -> None:
@@ -103,7 +98,6 @@ class Residual(nn.Module):
 
 
 def layer_norm(config: ModelConfig) -> nn.Module:
-    """Return a layer norm of the model's kind."""
     if config.layer_norm == "scalar":
         return ScalarLayerNorm(config.d_model, config.layer_norm_epsilon)
     if config.layer_norm == "rms":

@@ -8,10 +8,8 @@ PROJECTION = "projection.weight"
 
 
 def target_table(config: ModelConfig) -> str:
-    """Return the name of the target side's embedding."""
     return ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
 
 
 def projection_table(config: ModelConfig) -> str:
-    """Return the name of the projection's weight."""
     return target_table(config) if config.tie_projection else PROJECTION

@@ -1,4 +1,4 @@
-"""What positions and distances alone decide: sinusoids, and the buckets of relative biases. Does not import torch."""
+"""Functions of positions and distances alone: sinusoids, and buckets of relative biases. Does not import torch."""
 
 import math
 from typing import Protocol, TypeVar
@@ -21,9 +21,7 @@ Places = TypeVar("Places", bound=_Clippable)
 
 def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> npt.NDArray[np.float32]:
     """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model).
-
-    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
-    """
+    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts."""
     half = d_model // 2
     # float64 keeps the angles of far positions exact; rounding happens once, at the end.
     index = np.arange(half, dtype=np.float64)
@@ -44,8 +42,8 @@ def rotary_tables(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """Return what rotates a head x (D,) at position p: x * first[p] + x[partners] * second[p].
 
-    The tables (P, D) are cosines, and sines with their signs; ones and zeros where nothing is rotated. `partners` (D,)
-    are the other components of pairs. Pair i turns by p / base^(2i / rotary_size).
+    The tables (P, D) are cosines, and signed sines, 1 and 0 where nothing is rotated. `partners` (D,) are the other
+    components of pairs. Pair i turns by p / base^(2i / rotary_size).
     """
     places = rotary_order(head_size, rotary_size, config)[:rotary_size].reshape(2, -1)  # of the pairs
     position = np.arange(num_positions, dtype=np.float64)[:, None] + config.offset

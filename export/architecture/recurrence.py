@@ -8,9 +8,7 @@ from export.architecture.config import ModelConfig
 
 class Recurrence(nn.Module):
     """SSRU(x)_t = relu(c_t), c_t = g_t c_(t-1) + (1 - g_t) W x_t, g_t = sigmoid(W_g x_t + b_g), c_0 = 0.
-
-    The state c is all that a step needs of the tokens before it.
-    """
+    The state c is all that a step needs of the tokens before it."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -22,10 +20,10 @@ class Recurrence(nn.Module):
         return self.run(self.gate(x), self.candidate(x), x.shape[1])
 
     def run(self, gates: Tensor, candidates: Tensor, most_tokens: int) -> Tensor:
-        """Return the outputs of up to `most_tokens` tokens from what the layers make of them, each (B, T, d).
+        """Return the outputs of up to `most_tokens` tokens from gates and candidates, each (B, T, d).
 
-        All states at once (Hillis and Steele 1986): a span of tokens multiplies the state before it and adds to it, and
-        of two neighbouring spans that is known as well, so spans double until they begin with the first token.
+        All states at once (Hillis and Steele 1986): a span of tokens multiplies the state before it and adds to it; two
+        neighbouring spans combine, so spans double until they begin with the first token.
         """
         factors = torch.sigmoid(gates)
         states = (1.0 - factors) * candidates

@@ -133,7 +133,6 @@ def _residual(config: ModelConfig, name: str) -> Iterator[tuple[str, tuple[int, 
 
 
 def residual_norms(config: ModelConfig, name: str) -> list[str]:
-    """Return the names of the norms of a sub-layer's residual connection."""
     has = {
         "norm": True,
         "output_norm": config.norm == "sandwich",

@@ -1,7 +1,7 @@
 """The model in numpy, one layer at a time: its teacher-forced pass with no more than a layer's weights as float32.
 
-In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, keys and values as
-the caches do, and otherwise in float. What the kernels compute is compared with that. Does not import torch.
+In float, or with the weights and inputs of dense layers rounded to int8 and keys and values as in caches, for
+comparison with the kernels. Does not import torch.
 """
 
 import math
@@ -38,10 +38,7 @@ class StreamedTransformer:
         attention: list[Floats] | None = None,
     ) -> Floats:
         """Return what the projection reads, (B, T, d), and append each layer's attention to the sources (B, H, T, S) to
-        `attention`.
-
-        `targets` begin with the start token.
-        """
+        `attention`. `targets` begin with the start token."""
         config = self._config
         source_ids, target_ids = (_padded(ids, config.pad_id) for ids in (sources, targets))
         is_live = np.arange(source_ids.shape[1]) < np.array([len(ids) for ids in sources])[:, None]
@@ -158,7 +155,6 @@ class StreamedTransformer:
         return self._dense(f"{name}.outer", activation(inner), levels)
 
     def _recur(self, name: str, x: Floats) -> Floats:
-        """Return the outputs of the recurrence, token by token (`recurrence.py`)."""
         factors = _sigmoid(self._dense(f"{name}.gate", x))
         added = (1.0 - factors) * self._dense(f"{name}.candidate", x)
         state = np.zeros_like(x[:, 0])
@@ -176,8 +172,8 @@ class StreamedTransformer:
     def _product(self, rows: Floats, weight: Array, levels: int = LARGEST) -> Floats:
         """Return rows (n, K) times a weight (N, K): (n, N); in 8 bits, products of levels times both sides' scales.
 
-        Sums of levels are exact as long as they are below 2^24, so that the results are the kernels' own bits: next to
-        the middle of two levels, the last bit would decide how later layers round.
+        Sums of levels are exact below 2^24, so the results are the kernels' own bits: next to the middle of two levels,
+        the last bit would decide how later layers round.
         """
         if not self._rounds:
             return rows @ as_float32(weight).T

@@ -40,11 +40,8 @@ class AlignmentGraph(nn.Module):
         self.cross_attention_norm = residual.norm if residual.pre_norm else nn.Identity()
 
     def forward(self, target_ids: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """Return attention probabilities (B, T, S) float32.
-
-        `target_ids` are (B, T) int64, `source_lengths` (B,) int32; `cross` is the layers' keys and values, of the last
-        layer only the keys.
-        """
+        """Return attention probabilities (B, T, S) float32. `target_ids` are (B, T) int64, `source_lengths` (B,) int32;
+        `cross` is the layers' keys and values, of the last layer only the keys."""
         start = torch.full_like(target_ids[:, :1], self.decoder_start_id)
         read = torch.cat([start, target_ids if self.reads else target_ids[:, :-1]], dim=1)
         shape = read.shape
@@ -100,9 +97,7 @@ class _Recurrence(nn.Module):
 
 class _SelfAttention(nn.Module):
     """Self-attention to the tokens so far: padding comes after them, so no mask is needed.
-
-    Its weights are parts of the decoder step graph's, so that a bundle stores them once.
-    """
+    Its weights are parts of the decoder step graph's, so that a bundle stores them once."""
 
     def __init__(self, attention: MultiHeadAttention, num_positions: int) -> None:
         super().__init__()
@@ -112,7 +107,6 @@ class _SelfAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
-        """Map (B T, d) to (B T, d)."""
         width = self.packed.out_features // 3
         queries, keys, values = (
             _part(self.packed, x, slice(begin, begin + width)).unflatten(0, shape)
@@ -139,7 +133,6 @@ class _CrossAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """Map (B T, d) to (B T, d)."""
         queries = self.forms.queries(self.query(x)).unflatten(0, shape)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.flatten(0, 1))

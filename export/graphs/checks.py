@@ -44,13 +44,11 @@ class GraphError(Exception):
 
 
 def check_encoder(path: Path, shape: ModelShape, precision: str = "float32") -> None:
-    """Check the encoder graph."""
     outputs = graph_io.source_names(shape.num_decoder_layers, has_shortlists=shape.has_shortlists)
     _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, precision)
 
 
 def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32") -> None:
-    """Check the decoder step graph."""
     layers = shape.num_decoder_layers
     operators = {"MultiHeadAttention"} if shape.is_recurrent else {"GroupQueryAttention", "MultiHeadAttention"}
     inputs = graph_io.step_inputs(layers, is_recurrent=shape.is_recurrent, has_shortlists=shape.has_shortlists)
@@ -66,7 +64,6 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
 
 
 def check_alignment(path: Path, shape: ModelShape, layer: int, precision: str = "float32") -> None:
-    """Check the alignment graph, which outputs the attention of decoder layer `layer`."""
     inputs = graph_io.alignment_inputs(layer)
     _check(path, shape, inputs, [graph_io.ATTENTION], {"MultiHeadAttention"}, precision)
 
@@ -129,9 +126,7 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
 
 def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: bool) -> list[str]:
     """Return a problem for each operator other than ONNX's permitted ones and `allowed` ones of ONNX Runtime.
-
-    A quantized graph runs on the CPU and may branch; in others, branches would rule out CUDA graphs.
-    """
+    A quantized graph runs on the CPU and may branch; in others, branches would rule out CUDA graphs."""
     problems = []
     of_onnx = OPERATORS[""] if quantized else OPERATORS[""] - {"If"}
     known = {"": of_onnx, "ai.onnx": of_onnx, "com.microsoft": allowed}

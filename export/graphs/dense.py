@@ -55,7 +55,6 @@ def _pad_rows(rows: Tensor, attention: MultiHeadAttention) -> Tensor:
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """Return a layer with the given (out, in) weight."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous(), requires_grad=False)
     if bias is not None:

@@ -108,7 +108,6 @@ class DecodingState:
         return np.asarray(ids, dtype=np.int64), np.asarray(log_probs, dtype=np.float32)
 
     def fetch(self, token_ids: Ids, names: Sequence[str]) -> list[Any]:
-        """Feed one token per row (B,) and return the named outputs of the step graph."""
         return self._advance(token_ids, 1, list(names))
 
     def reorder(self, rows: Sequence[int]) -> None:
@@ -160,9 +159,7 @@ def decode_cached(
     graphs: GraphPair, spec: TokenizerSpec, rows: Sequence[tuple[Sequence[int], Sequence[int], int]]
 ) -> list[tuple[int, ...]]:
     """Translate rows of (source ids, target prefix ids, maximum output tokens), of any lengths, in one greedy batch.
-
-    Outputs exclude start and prefix, and include the end-of-sentence id unless cut off.
-    """
+    Outputs exclude start and prefix, and include the end-of-sentence id unless cut off."""
     forced = [(spec.decoder_start_id, *prefix) for _, prefix, _ in rows]
     limits = [limit for _, _, limit in rows]
     outputs: list[list[int]] = [[] for _ in rows]

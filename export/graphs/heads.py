@@ -1,4 +1,4 @@
-"""What is done to queries and keys between their dense layer and attention: a norm of each head, and a rotation."""
+"""Transformations of queries and keys between their dense layer and attention: a norm of each head, and a rotation."""
 
 import torch
 from torch import Tensor, nn
@@ -31,17 +31,14 @@ class HeadForms(nn.Module):
 
     def queries(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """Map (..., H D) to the same shape, heads padded before and after.
-
-        What is rotated are tokens at `positions` (...) or, without them, whole rows (B, L, H D).
-        """
+        What is rotated are tokens at `positions` (...) or, without them, whole rows (B, L, H D)."""
         return self._formed(self.query_norm, x, positions)
 
     def keys(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Do for keys what `queries` does."""
         return self._formed(self.key_norm, x, positions)
 
     def packed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Do it for queries and keys side by side with their values, (..., 3 H D)."""
+        """Do both for queries and keys side by side with their values, (..., 3 H D)."""
         if self.is_identity:
             return x
         width = x.shape[-1] // 3

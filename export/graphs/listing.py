@@ -1,9 +1,8 @@
 """Adds shortlists to the two plain graphs of a bundle, in ONNX's own operators, for any device.
 
-The encoder computes a mask: of each token, whether the translation of a source may consist of it, as
-`kernels/src/runtime/shortlists.cpp` puts that together. The decoder step makes the logits of all others minus infinity,
-and what reads logits stays as it is. A mask has a byte for each token, about as many as the ids of a source of 128
-tokens have, and no step has to look for ids in it.
+The encoder computes a mask of the tokens that the translation of a source may consist of, like
+`kernels/src/runtime/shortlists.cpp`. The decoder step makes the logits of all others minus infinity. A mask has a byte
+for each token, about as many as the ids of a source of 128 tokens, and no step searches it.
 """
 
 from collections.abc import Mapping, MutableSequence

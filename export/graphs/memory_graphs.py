@@ -1,7 +1,7 @@
 """The graphs that move a row's keys and values in a device's memory, kept in `service/engine/runtime/graphs`.
 
-They contain no weights and fit every model. The service has no library to build graphs with, so they are built here:
-`python -m export.graphs.memory_graphs` writes them again, and a test compares the files.
+They contain no weights and fit every model. `python -m export.graphs.memory_graphs` writes them again, as the service
+has no library to build graphs with, and a test compares the files.
 """
 
 from pathlib import Path
@@ -59,7 +59,6 @@ def zero_if_finite(element_type: int) -> onnx.ModelProto:
 
 
 def all_graphs() -> dict[str, onnx.ModelProto]:
-    """Return file name -> graph."""
     return {
         "copy_blocks.onnx": copy_blocks(),
         "zero_if_finite.float16.onnx": zero_if_finite(TensorProto.FLOAT16),

@@ -1,8 +1,5 @@
-"""ONNX Runtime's own attention operators as calls that torch can trace.
-
-They are symbolic only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX Runtime's
-`docs/ContribOperators.md`.
-"""
+"""ONNX Runtime's own attention operators as calls that torch can trace. They are symbolic only: they appear in the
+exported graph and can't run in torch. Their contracts are in ONNX Runtime's `docs/ContribOperators.md`."""
 
 import torch
 from torch import Tensor
@@ -30,7 +27,7 @@ def group_query_attention(
     counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one. `bias`
     (B, H, 1, `total_length`) is added to the scores; ONNX Runtime's kernel for CUDA has no such input.
 
-    Returns the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
+    Return the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
     """
     batch, length, width = packed.shape
     output, present_key, present_value = ops.symbolic_multi_out(
@@ -53,11 +50,8 @@ def multi_head_attention(
     scale: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
-
-    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores.
-    Returns (B, Q, H D).
-    """
+    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D). `lengths` (B,) int32
+    counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores. Returns (B, Q, H D)."""
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values, None, lengths, bias),
@@ -85,11 +79,8 @@ def causal_attention(
 
 
 def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the `num_candidates` (1,) int64 largest of each row of (B, V): values and indices, largest first.
-
-    Among equal values, the lower index comes first. K is known only at run time, so torch sees a width of 1; `tracing`
-    corrects the graph's declared outputs.
-    """
+    """Return the `num_candidates` (1,) int64 largest of each row of (B, V), the lower index of equal ones first. Values
+    and indices, largest first. K is known only at run time: torch sees a width of 1, which `tracing` corrects."""
     batch = scores.shape[0]
     values, indices = ops.symbolic_multi_out(
         "TopK",
@@ -104,8 +95,8 @@ def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
 def log_of_column(totals: Tensor) -> Tensor:
     """Return the natural logarithm of (B, 1), each row independently of the others.
 
-    ONNX Runtime's Log processes rows in vectors of 16 and the remainder one by one, with different rounding: a row's
-    result would depend on the number of rows. ReduceLogSum over the one entry of a row avoids that.
+    ONNX Runtime's Log processes rows in vectors of 16 and the rest one by one, with different rounding: a result would
+    depend on the number of rows. ReduceLogSum over the one entry of a row does not.
     """
     axes = torch.ones(1, dtype=torch.int64)
     logarithms: Tensor = ops.symbolic(
@@ -117,8 +108,8 @@ def log_of_column(totals: Tensor) -> Tensor:
 def arg_max(scores: Tensor) -> Tensor:
     """Return the index of the largest entry of each row of (B, V), the lowest among equals: (B,) int64.
 
-    Finds the best block of columns first, and then the best column in it: ONNX Runtime's ReduceMax is vectorised, its
-    ArgMax and TopK are not (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
+    Finds the best block of columns, then the best column in it: ONNX Runtime vectorises ReduceMax, not ArgMax and TopK
+    (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
     """
     width = _block_width(scores.shape[1])
     if width is None:

@@ -26,7 +26,6 @@ OPSET = 21
 
 
 def trace_encoder(model: Transformer, path: Path, file: WeightsFile) -> None:
-    """Write the encoder graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config
     batch, length = Dim("B"), Dim("S", max=config.max_source_positions)
     example = (
@@ -51,7 +50,6 @@ def trace_decoder_step(
     *,
     renormalizes: bool = False,
 ) -> None:
-    """Write the decoder step graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config.of("decoder")
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
     batch, length = Dim("B"), Dim("S")
@@ -93,7 +91,6 @@ def trace_decoder_step(
 
 
 def trace_alignment(model: Transformer, chosen: AlignmentHeads, path: Path, file: WeightsFile) -> None:
-    """Write the alignment graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config.of("decoder")
     heads, size = config.num_heads, padded_head_size(config.head_size)
     # If tokens are located where they are read, the last one takes an additional position.

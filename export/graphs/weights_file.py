@@ -32,7 +32,6 @@ class WeightsFile:
         self._file.close()
 
     def add(self, name: str, array: npt.NDArray[Any]) -> onnx.TensorProto:
-        """Store an array, unless an equal one is stored already."""
         data = np.ascontiguousarray(array)
         key = hashlib.sha256(f"{data.dtype.str} {data.shape}".encode())
         key.update(data.data.cast("B") if data.size else b"")
@@ -68,7 +67,6 @@ def has_large_weights(directory: Path) -> bool:
 
 
 def inline(name: str, array: npt.NDArray[Any]) -> onnx.TensorProto:
-    """Return an initializer that is stored in the graph itself."""
     tensor = _described(name, array.dtype, array.shape)
     tensor.raw_data = array.tobytes()
     return tensor

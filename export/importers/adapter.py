@@ -1,8 +1,5 @@
 """Merges a PEFT adapter into the weights of its base model: plain LoRA on linear layers, and modules saved as a whole.
-
-Read as peft 0.21 does (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`), whose merge_and_unload gives the
-same bits.
-"""
+Same bits as merge_and_unload of peft 0.21 (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`)."""
 
 import math
 import re
@@ -51,7 +48,6 @@ class _Settings:
 
 
 def is_adapter(directory: Path) -> bool:
-    """Return whether a folder has an adapter of PEFT, beside its base model or not."""
     return (directory / CONFIG_NAME).is_file()
 
 

@@ -60,9 +60,7 @@ class Reference(Protocol):
 
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """Return the best hypothesis of each row, with the checkpoint's own generation settings except for these two.
-
-        Hypotheses exclude start, forced prefix and end.
-        """
+        Hypotheses exclude start, forced prefix and end."""
         ...
 
 
@@ -70,9 +68,9 @@ class Reference(Protocol):
 class ImportedCheckpoint:
     """A model with everything that a bundle states about it.
 
-    `model` has its weights in the checkpoint's dtype, mapped from its files where that is possible. `tokenizer_files`
-    maps each file's name in the bundle to its path, or to a function that writes it. `open_reference` loads another
-    implementation, if there is one, for the duration of its block.
+    `model` has its weights in the checkpoint's dtype, mapped from its files if possible. `tokenizer_files` maps names
+    in the bundle to paths, or to functions that write them. `open_reference` opens another implementation, if there is
+    one.
     """
 
     name: str

@@ -18,10 +18,8 @@ _UNBOUNDED = (pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER)  # 
 
 
 class Record(dict[Any, Any]):
-    """What stands for an object of any class, and for what any function returns: its items and attributes.
-
-    `state` is what it holds if that is neither. What a constructor or a function is called with is forgotten.
-    """
+    """Stands for an object of any class, or the result of any function: its items and attributes, or its `state`.
+    Arguments of constructors and functions are forgotten."""
 
     state: Any = ()
 

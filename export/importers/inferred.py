@@ -1,4 +1,4 @@
-"""What weights by our names show of their model's configuration: by shapes, by which there are, by which are equal."""
+"""Infers a configuration from weights by our names: from their shapes, presence and equality."""
 
 import re
 from collections.abc import Mapping, MutableMapping
@@ -54,7 +54,6 @@ def leave_out_shared(
 
 
 def _are_equal(one: Tensor | None, other: Tensor | None) -> bool:
-    """Return whether both are there and hold the same numbers, of any dtypes."""
     if one is None or other is None:
         return False
     return one.shape == other.shape and torch.equal(one.double(), other.double())

@@ -8,12 +8,10 @@ from export.importers import stored_file
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in `path`."""
     return parse_json(stored_file.read(path))
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return the object in a file's content."""
     try:
         document = json.loads(data.decode("utf-8"))
     except RecursionError as error:

@@ -39,7 +39,6 @@ _NAMED = 5
 
 
 def mistaken_path(path: Path) -> str:
-    """Return what is wrong with a path that is not a folder, and what to do."""
     if not path.exists():
         return f"there is no such file or folder{_near(path)}"
     if not path.is_file():
@@ -93,7 +92,6 @@ def _is_pointer(path: Path) -> bool:
 
 
 def _near(path: Path) -> str:
-    """Return the folder beside the missing one that may be meant."""
     parent = path.parent
     if not parent.is_dir():
         return f", nor {parent}; check the path"

@@ -24,7 +24,6 @@ _KINDS = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}  # an
 
 
 def read_arrays(data: bytes) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Yield names and arrays of an archive's content."""
     with stored_file.opened_zip(data) as archive:
         members = archive.infolist()
         for member in members:  # all heads, before anything is unpacked

@@ -19,7 +19,6 @@ from service.bundle.regular_file import check_regular
 
 
 def read_pickled(path: Path) -> dict[str, Array]:
-    """Return the tensors of a state dict, as arrays."""
     loaded = load_pickle(path)
     if not isinstance(loaded, Mapping):
         raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
@@ -31,9 +30,7 @@ def read_pickled(path: Path) -> dict[str, Array]:
 
 def load_pickle(path: Path, *, with_records: bool = False) -> Any:
     """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it.
-
-    `with_records`: what would need code, such as settings of a class, is a `Record`; else it is refused.
-    """
+    `with_records`: what would need code, such as settings of a class, is a `Record`; else it is refused."""
     try:
         check_regular(path)
         if zipfile.is_zipfile(path):
@@ -87,7 +84,6 @@ def _load_mapped(path: Path) -> Any:
 
 
 def _culprit(text: str) -> str:
-    """Return what a rejected pickle requested, extracted from torch's long explanation."""
     if asked := re.search(r"GLOBAL (\S+)", text):
         return asked[1][:160]
     return _first_line(text)

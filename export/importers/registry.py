@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Kind:
     """A kind of checkpoint, and how it is recognised.
 
-    `importer` names a module below `export.importers` and its function. `model_types` are values of `model_type` in the
-    `config.json` of transformers. `layouts` are alternatives: the files that a folder of this kind has at least.
-    `is_file`: a checkpoint may be one file instead of a folder; one with such a `suffix` is recognised.
+    `importer` names a module below `export.importers` and its function; `model_types` are values of `model_type` in
+    transformers' `config.json`; `layouts` are alternative sets of a folder's files. If it `is_file`, a checkpoint may
+    be a file, recognised by its `suffix`.
     """
 
     name: str
@@ -80,5 +80,4 @@ NAMES = tuple(kind.name for kind in KINDS)
 
 
 def by_suffix(path: Path) -> Kind | None:
-    """Return the kind of checkpoints that files with such a name are."""
     return next((kind for kind in KINDS if kind.suffix and path.suffix == kind.suffix), None)

@@ -1,8 +1,5 @@
-"""Reads `.safetensors` files as arrays that are mapped from the file: a model of gigabytes is in memory once, or not.
-
-Writes them, too. The library's own functions for numpy have no bfloat16 and copy; its reader checks the file here. Does
-not import torch.
-"""
+"""Reads `.safetensors` files as arrays mapped from the file, so a model of gigabytes is in memory once at most; writes
+them. The library's functions for numpy lack bfloat16 and copy; its reader checks files here. Does not import torch."""
 
 import json
 from collections.abc import Mapping

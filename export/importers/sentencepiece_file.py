@@ -27,11 +27,8 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
-    are none.
-
-    `special` are the pieces that no text has: those of control, of unknown text, and those that are not used.
-    """
+    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, maybe empty.
+    `special` pieces are in no text: those of control, of unknown text, and unused ones."""
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
@@ -40,12 +37,10 @@ class SentencePieces:
 
 
 def read_facts(path: Path) -> SentencePieceFacts:
-    """Load the file and return its facts."""
     return facts_of(stored_file.read(path))
 
 
 def facts_of(proto: bytes) -> SentencePieceFacts:
-    """Return the facts of a file's content."""
     processor, _ = _load(proto)
     pieces = _pieces(processor)
     return SentencePieceFacts(
@@ -59,12 +54,10 @@ def facts_of(proto: bytes) -> SentencePieceFacts:
 
 
 def pieces_of(proto: bytes) -> tuple[str, ...]:
-    """Return the pieces in a file's content."""
     return _pieces(_load(proto)[0])
 
 
 def read_pieces(path: Path) -> SentencePieces:
-    """Load the file and return its pieces."""
     processor, normalizer = _load(stored_file.read(path))
     fields, pieces = dict(_fields(normalizer)), _pieces(processor)
     kinds = (processor.is_control, processor.is_unknown, processor.is_unused)

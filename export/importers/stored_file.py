@@ -1,8 +1,5 @@
-"""Reads files of strangers' checkpoints: regular ones, of bounded size, whatever they would unpack to.
-
-All that is compressed is unpacked here: files by gzip or Zstandard, and the members of zips, which packages, NumPy's
-archives and torch's files are.
-"""
+"""Reads files of untrusted checkpoints: regular ones, of bounded size, also unpacked. All compressed data is unpacked
+here: gzip, Zstandard, and zips, which packages, NumPy's archives and torch's files are."""
 
 import gzip
 import io
@@ -35,7 +32,6 @@ _DAMAGED_ZIP = (*_DAMAGED, RuntimeError, NotImplementedError, zipfile.BadZipFile
 
 
 def plain_name(path: Path) -> str:
-    """Return a file's name without the suffix of its compression."""
     return path.stem if path.suffix in SUFFIXES[1:] else path.name
 
 
@@ -81,7 +77,6 @@ def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
 
 
 def reason(error: BaseException) -> str:
-    """Return what a system's or a library's error says, in one line."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(text.split())[:200].rstrip(".") or type(error).__name__
 

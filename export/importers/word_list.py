@@ -59,7 +59,6 @@ def _of_keras(settings: Any) -> tuple[dict[str, int], Mapping[str, Any]]:
 
 
 def ids_of(found: Any, depth: int = 0) -> dict[str, int]:
-    """Return ids by token in what a file holds."""
     if isinstance(found, Record) and isinstance(found.state, tuple):  # torchtext's in C++: version, numbers, tokens
         found = next((part for part in found.state if isinstance(part, list) and _are_texts(part)), found)
     if isinstance(found, dict) and depth < _DEEPEST:

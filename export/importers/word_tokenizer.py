@@ -37,10 +37,8 @@ _OPTIONS = {"pad_id": "padding", "unk_id": "unknown", "decoder_start_id": "start
 
 @dataclass(frozen=True, slots=True)
 class WordOptions:
-    """How texts are split, into what `split` names or `regex` finds, and put together; unusual special tokens.
-
-    `join` stands between the tokens of a translation; `None`: a space between words, nothing between characters.
-    """
+    """Splitting of texts, by the names of `split` or by `regex`, joining, and unusual special tokens.
+    `join` stands between tokens of a translation; `None`: a space between words, nothing between characters."""
 
     split: str = ""
     regex: str = ""
@@ -149,7 +147,6 @@ def _normalizers(options: WordOptions) -> list[normalizers.Normalizer]:
 
 
 def special_tokens(ids: Mapping[str, int], options: WordOptions) -> dict[str, str]:
-    """Return the special tokens that the options name, and the usual ones."""
     special: dict[str, str] = {}
     for name, option in _OPTIONS.items():
         said = getattr(options, option)

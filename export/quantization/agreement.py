@@ -1,7 +1,7 @@
 """Compares an int8 bundle with the model: the engine decodes, then the model reads each whole output at once.
 
-It does so twice, in float, which tells the quality, and rounded as int8 rounds it, which tells whether the bundle is a
-quantization of this model: then it is hardly farther from the rounded model than that is from the one in float.
+It does so in float, for the quality, and rounded as in int8, to see whether the bundle is a quantization of this model:
+then it is hardly farther from the rounded model than that is from the one in float.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,12 +50,11 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How near int8 is to the model in float, given the tokens before each position.
+    """The agreement of int8 with the model in float, given the tokens before each position.
 
-    `agreement` is the share of positions at which both choose the same token. `divergence` is the average, over
-    sentences, of how much the log-probability of its output differs, per token. `largest_gap` is how much less probable
-    a token of int8's is than float's own, in nats, at most. `with_rounded` and `from_rounded` are the first two for the
-    rounded model in place of float.
+    `agreement` is the share of positions with the same choice. `divergence` is the mean, over sentences, of the
+    difference of the output's log-probability per token. `largest_gap` is how much less probable a token of int8's is
+    than float's, in nats, at most. `with_rounded` and `from_rounded` are the first two for the rounded model.
     """
 
     num_sentences: int
@@ -144,7 +143,7 @@ def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], deco
 
 
 class _Along(NamedTuple):
-    """What a model says along outputs, at each of n positions: its best token, its and the output's log-probability."""
+    """A model's predictions at each of n positions of outputs: its best token, its and the output's log-probability."""
 
     best_ids: Ids
     best: Floats

@@ -28,7 +28,6 @@ _Kind = tuple[int, tuple[int | None, ...]]  # dtype and shape, in which `None` i
 
 
 def check_fused(path: Path, operator: str, shape: ModelShape) -> None:
-    """Check the fused graph that consists of `operator`."""
     try:
         onnx.checker.check_model(path)
         graph = onnx.load(path, load_external_data=False).graph

@@ -1,8 +1,5 @@
-"""Writes the fused graphs of an int8 bundle from a model's configuration and weights.
-
-Each graph is one node, whose constants are in the order of `kernels/README.md`. Weights are read one tensor at a time,
-in any floating dtype, quantized and written: no more than one of them is in memory.
-"""
+"""Writes the fused graphs of an int8 bundle from a model's configuration and weights. A graph is one node; constants
+are in the order of `kernels/README.md`. One weight at a time, of any float, is quantized."""
 
 import dataclasses
 import math
@@ -263,7 +260,6 @@ class FusedNodes:
         ]
 
     def _dense(self, *names: str) -> Constants:
-        """Return layers of one input side by side."""
         table = self._table(*(f"{name}.weight" for name in names))
         biases = [
             self._floats(f"{name}.bias")
@@ -293,9 +289,7 @@ class FusedNodes:
 
     def _read(self, name: str) -> Array:
         """Return a weight; with pairs in halves, as the operators have them, if it is of queries or keys to rotate.
-
-        Scores do not change: both sides of their products have another order.
-        """
+        Scores do not change: both sides of their products have another order."""
         weight, config = self._weights[name], self._config.of(name.partition(".")[0])
         if not config.rotary_size or not re.search(r"\.self_attention\.(query|key)(_norm)?\.", name):
             return weight

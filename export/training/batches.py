@@ -33,7 +33,6 @@ def epoch_batches(corpus: EncodedCorpus, batch_tokens: int, start_id: int, pad_i
 
 
 def make_batch(corpus: EncodedCorpus, rows: npt.NDArray[np.int64], start_id: int, pad_id: int) -> Batch:
-    """Put the given pairs, whose sources have the same length, into one batch."""
     source = np.stack([corpus.source[corpus.source_starts[i] : corpus.source_starts[i + 1]] for i in rows])
     targets = [corpus.target[corpus.target_starts[i] : corpus.target_starts[i + 1]] for i in rows]
     target = np.full((len(rows), 1 + max(map(len, targets))), pad_id, dtype=np.int64)

@@ -20,10 +20,9 @@ PART_TOKENS = 1000  # activations stay in a CPU's caches; smaller parts cost mor
 class ParallelGradients:
     """Accumulates gradients in the parameters of `model`, on a CPU.
 
-    Every worker has a copy of the model that shares its weights, its own gradients, and one core. Workers wait for each
-    other once per step, not at every operation as torch's own threads do, which is slow on a machine with other work.
-    Parts are assigned to workers in no fixed order: with several workers, sums differ in their last bits from run to
-    run.
+    Each worker has a core, a copy of the model that shares its weights, and its own gradients. Workers wait for each
+    other once per step, not at every operation as torch's threads do, which is slow on a busy machine. Parts go to
+    workers in no fixed order: sums differ in their last bits from run to run.
     """
 
     def __init__(self, model: Transformer, label_smoothing: float, workers: int, bfloat16: bool) -> None:
@@ -60,7 +59,6 @@ class ParallelGradients:
 
 
 def smoothed_loss(model: Transformer, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Return the cross-entropy of all target tokens together, with label smoothing."""
     logits = model(source, target[:, :-1])  # (B, T, V)
     return functional.cross_entropy(
         logits.flatten(0, 1).float(),

@@ -29,7 +29,7 @@ LOG_NAME = "log.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Where and how to compute."""
+    """The device, and how to use it."""
 
     device: torch.device
     workers: int  # threads that compute parts of a batch on a CPU
@@ -116,9 +116,7 @@ class Trainer:
 
     def finish(self, steps: int) -> None:
         """Decay the learning rates over `steps` from the state in the output folder, which is kept for resuming.
-
-        An interrupted decay resumes with its original settings.
-        """
+        An interrupted decay resumes with its original settings."""
         started, stable = self.output / FINISH_NAME, self.output / STATE_NAME
         if not stable.exists():
             raise ValueError(f"{stable} is missing: there is no run to finish; train without --finish first.")

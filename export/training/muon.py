@@ -1,7 +1,7 @@
 """The Muon optimizer for hidden matrices: orthogonalised momentum (Jordan et al., 2024).
 
-torch.optim.Muon does the same, one matrix at a time and in bfloat16, which CPUs without bfloat16 units run four times
-slower than float32; here, matrices of the same shape are iterated together, in their own precision.
+torch.optim.Muon iterates one matrix at a time and in bfloat16, four times slower on CPUs without bfloat16 units; here,
+matrices of the same shape are iterated together, in their own precision.
 """
 
 from collections.abc import Iterable

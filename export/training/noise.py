@@ -19,11 +19,8 @@ Texts = tuple[str, str]
 def noisy_copy(
     kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random, another: Callable[[], Texts]
 ) -> Texts | None:
-    """Change both sides by `kind`, a field of `NoiseRecipe`. Return `None` if that changes nothing.
-
-    Changes of case and leading marks also remove the final punctuation half of the time, as people do. `another`
-    returns a random pair of the corpus.
-    """
+    """Change both sides by `kind`, a field of `NoiseRecipe`. Return `None` if that changes nothing. Changes of case and
+    leading marks also remove final punctuation half of the time. `another` returns a random pair."""
     changes: dict[str, Callable[[str, str], Texts | None]] = {
         "no_final_punctuation": drop_final_punctuation,
         "lower_case": lambda first, second: (first.lower(), second.lower()),
@@ -50,7 +47,6 @@ def drop_final_punctuation(source: str, target: str) -> Texts | None:
 
 
 def capitalize_words(text: str) -> str:
-    """Capitalise each word, leaving its other letters unchanged."""
     return re.sub(r"(?<!\S)\w", lambda first: first[0].upper(), text)
 
 
@@ -86,7 +82,6 @@ def join_pairs(source: str, target: str, rng: random.Random, another: Callable[[
 
 
 def _free(symbols: tuple[str, ...], source: str, target: str, rng: random.Random) -> list[str]:
-    """Return the symbols that occur on neither side, in random order."""
     free = [symbol for symbol in symbols if symbol not in source and symbol not in target]
     rng.shuffle(free)
     return free

@@ -11,7 +11,6 @@ _CANDIDATE = re.compile(r"\d+(?:[.,:]\d+)*|[A-Z][\w\-]{2,}|\w+(?:[._/]\w+)+")
 
 
 def reserved_symbols(count: int) -> tuple[str, ...]:
-    """Return the symbols, one private-use character each."""
     return tuple(chr(FIRST_SYMBOL + i) for i in range(count))
 
 

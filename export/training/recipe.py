@@ -20,7 +20,7 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True, slots=True)
 class DataRecipe:
-    """Which pairs an epoch draws. `weights`: set -> how often an epoch draws each of its pairs on average."""
+    """The pairs that an epoch draws. `weights`: set -> how often an epoch draws each of its pairs on average."""
 
     weights: dict[str, float]
     default_weight: float
@@ -54,11 +54,8 @@ class NoiseRecipe:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerRecipe:
-    """Muon for hidden matrices, AdamW for the rest.
-
-    The rates warm up to their peaks, stay there, and finally decay linearly to `final_rate_share` of them, so that a
-    run can be ended or continued at any step.
-    """
+    """Muon for hidden matrices, AdamW for the rest. The rates warm up to their peaks, stay there, and finally decay
+    linearly to `final_rate_share` of them, so that a run can be ended or continued at any step."""
 
     matrix_learning_rate: float
     other_learning_rate: float
@@ -101,7 +98,6 @@ class Recipe:
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Read a recipe."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

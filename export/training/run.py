@@ -41,7 +41,7 @@ def run_training(
     bfloat16: bool | None,
     threads: int | None,
 ) -> None:
-    """Do what `train` says; options are `None` where they were not given."""
+    """Run `train`; options are `None` where they were not given."""
     try:
         recipe = load_recipe(recipe_path)
     except ValueError as error:
@@ -89,7 +89,6 @@ def run_training(
 
 
 def print_scores(checkpoint: Path, files: Sequence[Path], device: str, output: Path | None) -> None:
-    """Do what `score` says."""
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(checkpoint / TOKENIZER_NAME))
     pairs: list[Pair] = []
     for path in files:

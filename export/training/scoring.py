@@ -38,7 +38,6 @@ def score_by_part(
 
 
 def score(part: str, outputs: list[str], references: list[str]) -> Score:
-    """Return corpus BLEU and chrF of one part."""
     bleu, chrf = BLEU(), CHRF()
     return Score(
         part=part,

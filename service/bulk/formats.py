@@ -31,7 +31,6 @@ def format_of(path: Path) -> TableFormat:
 
 
 def has_known_ending(path: Path) -> bool:
-    """Return whether a file's name says that it is a table."""
     ending = _ending(path)
     return bool(ending) and ending in _BY_ENDING
 

@@ -37,7 +37,6 @@ class ArrowRows:
 
 
 def read(path: Path, num_rows: int) -> Iterator[ArrowRows]:
-    """Yield the rows of a file in chunks of `num_rows`, wherever its row groups end."""
     with pq.ParquetFile(path) as file:
         waiting = file.schema_arrow.empty_table()
         if not file.metadata.num_rows:
@@ -52,18 +51,15 @@ def read(path: Path, num_rows: int) -> Iterator[ArrowRows]:
 
 
 def count(path: Path) -> int:
-    """Return how many rows a file has."""
     with pq.ParquetFile(path) as file:
         return int(file.metadata.num_rows)
 
 
 def write(path: Path, answered: Answered) -> None:
-    """Write rows with their results."""
     pq.write_table(with_results(answered), path)
 
 
 def with_results(answered: Answered) -> pa.Table:
-    """Return the rows with their results as an Arrow table."""
     rows = answered.rows
     table = rows.table if isinstance(rows, ArrowRows) else _table(rows)
     for name, values in answered.columns().items():

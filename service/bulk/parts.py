@@ -26,10 +26,8 @@ class Parts:
         self._format = form
 
     def begin(self, run: Mapping[str, Any]) -> None:
-        """Create the folder for a run, or continue what an earlier one has left there; several shards may at once.
-
-        `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay as they are.
-        """
+        """Create the folder for a run, or continue an earlier one; several shards may do so at once.
+        `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay the same."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / _RECORD
         # Looked for before the record is: other shards write it before their first part.
@@ -68,12 +66,11 @@ class Parts:
         self._replace(self._path(file, chunk), write)
 
     def tidy(self) -> None:
-        """Delete what killed runs have left, when no other process writes any more."""
+        """Delete what killed runs have left; no other process may be writing."""
         for path in self.folder.glob(_PARTIAL):
             path.unlink()
 
     def join(self, path: Path) -> None:
-        """Write all parts to one file and delete them."""
         self._replace(path, lambda partial: self._format.join(partial, self._written()))
         # In one step, so that no later run takes what is left here for its own.
         shutil.rmtree(self.folder.rename(self.folder.with_name(f".{self.folder.name}.{uuid.uuid4().hex}")))

@@ -1,8 +1,5 @@
-"""The server's translator without its ports: every row gets an answer or an error of its own.
-
-A call of the translator has many rows, and several calls are in flight, so that the engine always has sequences that
-wait: 60,000 lines took 23 s so, and twice as long where each batch was awaited before the next one was begun.
-"""
+"""The server's translator without its ports: every row gets an answer or an error of its own. Several calls of many
+rows are in flight, to keep the engine busy: 60,000 lines took 23 s, and twice as long one by one."""
 
 import asyncio
 import contextlib
@@ -34,11 +31,8 @@ class RowFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """What became of one row: the translation, or an `error`, which says why there is none.
-
-    `finish_reason` is the name of a `FinishReason`, empty with an error; `flags` are those of all segments, each once.
-    `source_language_code` is the one that was given, or else detected.
-    """
+    """The outcome of a row: the translation, or an `error` with the reason. `finish_reason` is a `FinishReason`'s name,
+    `flags` are those of all segments; the source language is as given or detected."""
 
     text: str
     finish_reason: str
@@ -74,12 +68,11 @@ class Pipeline:
 
     @property
     def server(self) -> Server:
-        """Return the server, none of whose ports is open."""
         assert self._server is not None, "the pipeline has not been entered"
         return self._server
 
     def versions(self) -> dict[str, str]:
-        """Return what each model's translations depend on: its name and version, and the checkpoint and precision."""
+        """Return what translations depend on, by model: its name and version, and the checkpoint and precision."""
         return {
             f"{each.name}/{each.version}": f"{each.manifest.precision} of {each.manifest.checkpoint_sha256}"
             for each in self.server.models
@@ -88,11 +81,8 @@ class Pipeline:
     async def translate(
         self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
     ) -> list[RowResult]:
-        """Translate texts of one language pair, in order; with an empty `source`, each text's language is detected, and
-        texts whose language is not translated into `target` come back unchanged, with a flag.
-
-        `request` has the options; its own texts and languages do not count.
-        """
+        """Translate texts in order, with the options of `request`. With an empty `source`, each text's language is
+        detected; texts not translated into `target` are returned with a flag."""
         request = replace(
             request or TranslationRequest((), "", ""),
             texts=(),
@@ -118,7 +108,7 @@ class Pipeline:
 async def answers(
     call: Callable[[tuple[str, ...]], Awaitable[list[RowResult]]], texts: tuple[str, ...]
 ) -> list[RowResult]:
-    """Translate in one call; if a row is at fault, find it by halves, so that the others keep their answers."""
+    """Translate in one call; if one row fails, find it by halving, so that the others keep their answers."""
     try:
         return await call(texts)
     except RowFault as error:
@@ -129,7 +119,6 @@ async def answers(
 
 
 def row_result(translation: Any, source: str) -> RowResult:
-    """Return the result for a translation, the domain's or the client's, from the language that was given."""
     flags = dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags)
     return RowResult(
         translation.text,

@@ -1,8 +1,8 @@
 """Translation as a step of a Ray Data pipeline, with an engine in each of several actors.
 
-The defaults avoid what was met with Ray 2.60: actors that reserve all CPUs leave none for reading, writing and
-checkpoints, and the job hangs without a word; a synchronous function drains the engine after each batch; one block, and
-so one actor, for a table of a few megabytes; actors that no node can hold, for which Ray waits for ever.
+The defaults avoid faults seen with Ray 2.60: actors that reserve all CPUs leave none for reading and writing, and the
+job hangs silently; a synchronous function drains the engine after each batch; a small table is one block, hence one
+actor; Ray waits forever for actors that no node can hold.
 """
 
 import asyncio
@@ -63,13 +63,12 @@ def ray_translate(
 ) -> "ray.data.Dataset":
     """Return the dataset with columns for each row's translation, finish_reason, flags, source_language and error.
 
-    `models` is a bundle or repository that is on every node. `source` may be left out; `source_column` and
-    `target_column` name columns of languages, which take precedence. `num_actors` is how many engines, or the least and
-    the most; each has `threads_per_actor` threads, where 0 means all CPUs of its node, for one actor per node.
-
-    `resources` are what an actor takes of its node's custom resources, such as {"translator": 1} to have one on each:
-    it takes no CPU of Ray's, which are for the tasks that read and write. With `num_gpus`, models run on CUDA.
-    `rows_per_block` is how many rows a killed task repeats; small blocks cost more, and become more files.
+    `models` is a bundle or repository on every node. `source` may be left out; `source_column` and `target_column` name
+    columns of languages, which take precedence. `num_actors` is the number of engines, or the least and the most; each
+    has `threads_per_actor` threads, 0 for all CPUs of its node. `resources` are custom resources that each actor takes,
+    such as {"translator": 1} to have one on each node; it takes no CPU of Ray's, which are for reading and writing.
+    With `num_gpus`, models run on CUDA. `rows_per_block` is what a killed task repeats; small blocks cost more, and
+    become more files.
     """
     import ray  # here, so that the rest works without the extra `ray`
     from ray.data import ActorPoolStrategy

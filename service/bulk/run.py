@@ -27,10 +27,8 @@ _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to translate: a column of text into the column `translation_column`.
-
-    A column of languages takes precedence over `source` and `target`; with neither, the source is detected.
-    """
+    """The task: to translate a column of text into the column `translation_column`.
+    Columns of languages take precedence over `source` and `target`; with neither, the source is detected."""
 
     text_column: str
     translation_column: str
@@ -68,7 +66,7 @@ class Work:
         }
 
     def num_rows(self) -> int | None:
-        """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
+        """Estimate the rows of this process's shard; `None` if only reading everything would tell."""
         num_files = len(self.inputs)
         own = [path for file, path in enumerate(self.inputs.values()) if self.shard.has_file(file, num_files)]
         counts = []
@@ -103,7 +101,7 @@ class JobRefused(Exception):
 
 
 class Translates(Protocol):
-    """The part of `Pipeline` that is needed here."""
+    """The part of `Pipeline` that runs need."""
 
     def versions(self) -> dict[str, str]: ...
 
@@ -162,7 +160,6 @@ async def _one_done(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]
 
 
 def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
-    """Yield this shard's chunks with the numbers of file and chunk."""
     num_files = len(work.inputs)
     for file, (name, path) in enumerate(work.inputs.items()):
         if work.shard.has_file(file, num_files):
@@ -183,7 +180,6 @@ def _naming(name: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
-    """Translate rows."""
     check_columns(rows, (), new_columns(job.translation_column))
     results = await _results(pipeline, rows, job)
     if job.escapes_formulas:
@@ -221,7 +217,6 @@ async def _results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult
 
 
 def _problem(job: Job, text: object, source: object, target: object) -> str:
-    """Return why a row can't be translated; empty if it can."""
     if not isinstance(text, str):
         return f"column {job.text_column!r} {_instead(text, 'text')}"
     if not is_unicode(text):

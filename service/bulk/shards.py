@@ -1,4 +1,4 @@
-"""Which part of the work this process does, of several that do not know of each other."""
+"""The share of the work of one process, of several that do not know of each other."""
 
 import re
 from collections.abc import Mapping
@@ -17,10 +17,7 @@ class Shard:
     count: int = 1
 
     def has(self, file: int, chunk: int, num_files: int) -> bool:
-        """Return whether a chunk of a file belongs to this shard.
-
-        With at least as many files as shards, files are dealt out whole, so that each is read by one shard.
-        """
+        """Return whether the shard has a chunk; with at least as many files as shards, one shard reads a whole file."""
         return (file if num_files >= self.count else file + chunk) % self.count == self.index
 
     def has_file(self, file: int, num_files: int) -> bool:

@@ -29,21 +29,17 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def names(self) -> Sequence[str]:
-        """Return the names of the columns."""
+    def names(self) -> Sequence[str]: ...
 
-    def column(self, name: str) -> Sequence[Any]:
-        """Return the values of a column; it must be one of `names`."""
+    def column(self, name: str) -> Sequence[Any]: ...
 
     def problem(self, index: int) -> str:
         """Return why a row can't be read; empty if it can."""
 
-    def records(self) -> Sequence[dict[str, Any]]:
-        """Return each row's values by column."""
+    def records(self) -> Sequence[dict[str, Any]]: ...
 
 
 def new_columns(translation_column: str) -> tuple[str, ...]:
-    """Return the names of the columns of `Answered`."""
     return (translation_column, "finish_reason", "flags", "source_language", "error")
 
 
@@ -77,11 +73,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How the tables of a format are read and written.
-
-    `count` tells about how many rows a file has, or `None` if only reading all of it would tell; `read` yields them in
-    chunks of a number of rows; `write` writes a new file; `join` writes one file of several, in order.
-    """
+    """Reading and writing of a format. `count` estimates a file's rows, `None` if only reading it would tell; `read`
+    yields them in chunks; `write` writes a new file; `join` writes one of several, in order."""
 
     name: str
     ending: str

@@ -1,8 +1,5 @@
-"""SHA-256 of files: whether a bundle is intact, and whether it was made from the current checkpoint.
-
-`python -m service.bundle.checksums MODELS CHECKPOINTS` ends with an error unless all bundles are current; `make serve`
-runs it before it installs the requirements of an export.
-"""
+"""SHA-256 of files: whether a bundle is intact, and made from the current checkpoint.
+`python -m service.bundle.checksums MODELS CHECKPOINTS` fails unless all are current; `make serve` runs it first."""
 
 import hashlib
 import sys
@@ -16,7 +13,6 @@ from service.bundle.regular_file import open_regular
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

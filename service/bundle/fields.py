@@ -55,7 +55,6 @@ def build(kind: Any, value: Any, where: str, name: str) -> Any:
 
 @functools.cache  # few classes; a manifest may contain thousands of objects of one of them
 def hints_of(kind: type) -> dict[str, Any]:
-    """Return the annotated type of each field of a dataclass."""
     return typing.get_type_hints(kind)
 
 

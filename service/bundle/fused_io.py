@@ -53,7 +53,7 @@ BLOCK_TOKENS = 16
 
 
 def state(size: int) -> tuple[int, int]:
-    """Return the shape of what the cache has of a slot's layer with a state of so many numbers."""
+    """Return the shape of a layer's state of `size` numbers in the cache of one slot."""
     return 2, 2 * (-(-size // BLOCK_TOKENS) * BLOCK_TOKENS)
 
 

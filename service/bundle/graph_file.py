@@ -1,14 +1,13 @@
 """Check of the operators and weight files that a graph's file refers to, before ONNX Runtime opens it.
 
-ONNX Runtime executes a graph, in part already while opening it (constants are folded), where nothing can interrupt it:
-an infinite loop would load forever. It also maps whatever file a tensor names. So a graph may contain only operators
-that terminate, and weights only in files that have a checksum.
+ONNX Runtime executes parts of a graph while opening it (constants are folded), where nothing can interrupt it: an
+infinite loop would load forever. It also maps whatever file a tensor names. So a graph may contain only operators that
+terminate, and weights only in files that have a checksum.
 
-Operators of fused graphs write to their inputs, whose values they check before. Another node could make two of these
-inputs one memory, as `Reshape` does not copy, and what was checked would change. So a fused graph is one node, which
-has the graph's inputs and outputs as its own, and constants.
+Operators of fused graphs check their inputs, and write to them. Another node, such as `Reshape`, could alias two
+inputs, and change what was checked. So a fused graph is one node, with the graph's inputs and outputs, and constants.
 
-The file is ONNX's ModelProto, of which only these parts are read; other fields are skipped.
+The file is ONNX's ModelProto, of which only these parts are read.
 """
 
 import os
@@ -68,9 +67,7 @@ _NOT_IN_FUSED = {"model": (20, 25), "graph": (15,), "attribute": (6, 11)}
 
 def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     """Check that a graph has only `OPERATORS`, no functions of its own, and weights only in itself and in `files`.
-
-    `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead.
-    """
+    `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead."""
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -99,12 +99,10 @@ def present_names(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
 
 
 def encoder_inputs() -> list[str]:
-    """Return the inputs of the encoder graph, in order."""
     return [SOURCE_IDS, SOURCE_LENGTHS]
 
 
 def step_inputs(num_layers: int, *, is_recurrent: bool = False, has_shortlists: bool = False) -> list[str]:
-    """Return the inputs of the decoder step graph, in order."""
     scalars = [TOKEN_IDS, LENGTHS, TOTAL_LENGTH, SOURCE_LENGTHS, NUM_CANDIDATES]
     past = past_names(num_layers, is_recurrent=is_recurrent)
     return scalars + past + source_names(num_layers, has_shortlists=has_shortlists)
@@ -117,7 +115,6 @@ def step_outputs(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
 
 
 def alignment_inputs(layer: int) -> list[str]:
-    """Return the inputs of an alignment graph that uses decoder layer `layer`, in order."""
     return [TARGET_IDS, SOURCE_LENGTHS, *cross_names(layer + 1)[:-1]]
 
 

@@ -1,7 +1,7 @@
 """`manifest.json`: a bundle's identity, its files, and the parameters that the service needs to run it.
 
-The schema version counts incompatible changes of this file, and fields that an older service may not ignore, as it
-ignores those it does not know. Every version stays loadable forever: `tests/api/bundles` has one of each.
+The schema version counts incompatible changes, and new fields that an older service, which ignores unknown ones, may
+not ignore. Every version stays loadable forever: `tests/api/bundles` has one of each.
 """
 
 import dataclasses

@@ -9,11 +9,8 @@ STATE_MULTIPLE = 8  # of the width of a state: on a device it is copied in so ma
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that determine the layout of the service's buffers.
-
-    Decoder layers keep the keys and values of all tokens so far or, if `state_size` is not 0, a state of that width.
-    `shortlist_size` is the most tokens that a translation may be chosen from; 0: always from the whole vocabulary.
-    """
+    """Sizes that determine the layout of the service's buffers. Decoder layers keep keys and values, or a state of
+    `state_size` if not 0. `shortlist_size`: the most tokens to choose a translation from; 0: all."""
 
     num_decoder_layers: int
     num_heads: int
@@ -35,10 +32,9 @@ class ModelShape:
 class Graphs:
     """File names of the graphs, relative to the bundle; fused graphs (`service.bundle.fused_io`) if it is int8.
 
-    `alignment` is the graph that tells alignments, if there is one. A plain one outputs the cross-attention of the
-    decoder layer `alignment_layer`, and reads the keys and values of the layers below it. With fused graphs it is the
-    decoder, which records attention; `alignment_reads` says whether a token's is that of the step that reads it, or of
-    the step that predicts it.
+    `alignment` is empty if there are no alignments. A plain graph outputs the cross-attention of the decoder layer
+    `alignment_layer`, and reads keys and values of the layers below. A fused one is the decoder, which records
+    attention; `alignment_reads` says whether at the step that reads a token, or at the one that predicts it.
     """
 
     encoder: str = "encoder.onnx"
@@ -104,11 +100,8 @@ class LanguagePair:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of a model that translates each of its languages into every other one.
-
-    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it. `into_prefix_ids`
-    precede a text that is to be translated into this language, after those of its own.
-    """
+    """A language of a model that translates each of its languages into every other one. `source_prefix_ids` precede a
+    text in it, `target_prefix_ids` a translation; `into_prefix_ids` a text to be translated into it, after its own."""
 
     code: str
     source_prefix_ids: tuple[int, ...] = ()
@@ -136,11 +129,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in
-    any case.
-
-    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
-    """
+    """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in any case.
+    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name."""
 
     beam_size: int = 1
     length_penalty: float = 1.0
@@ -154,10 +144,7 @@ class GenerationDefaults:
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
     """A sentence and the greedy token ids that the exported model produced for it; the service's self-test.
-
-    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model's output was cut
-    off.
-    """
+    `output_ids` have no `decoder_start_id` and no prefix, and end with `eos_id` unless the output was cut off."""
 
     source_language_code: str
     target_language_code: str

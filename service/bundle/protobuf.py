@@ -35,7 +35,6 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
 
 
 def parts(data: bytes) -> Mapping[int, list[bytes]]:
-    """Return the messages and texts in a message, by number."""
     found: dict[int, list[bytes]] = defaultdict(list)
     for number, kind, begin, stop in fields(data, 0, len(data)):
         if kind == LENGTH:
@@ -44,7 +43,7 @@ def parts(data: bytes) -> Mapping[int, list[bytes]]:
 
 
 def last_part(data: bytes, number: int) -> bytes | None:
-    """Return the message or text of this number that counts; `None` if there is none."""
+    """Return the last message or text of this number, which is the one that counts; `None` if there is none."""
     found = parts(data)[number]
     return found[-1] if found else None
 
@@ -61,7 +60,6 @@ def integers(data: bytes, number: int) -> list[int]:
 
 
 def text(value: bytes | None) -> str:
-    """Return a text field's value, with what is not UTF-8 escaped."""
     return (value or b"").decode("utf-8", "backslashreplace")
 
 

@@ -15,14 +15,13 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 class NotAFile(OSError):
-    """What is opened is no regular file; `strerror` says what it is."""
+    """A file that is not a regular one; `strerror` says what it is."""
 
     def __str__(self) -> str:
         return f"{self.filename} can't be read: {self.strerror}"
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to be read as bytes."""
     _check(path, path.stat().st_mode)  # before it is opened, as that is enough to make some devices do something
     flags = os.O_RDONLY | os.O_CLOEXEC
     try:

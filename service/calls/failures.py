@@ -44,15 +44,11 @@ _REJECTIONS: tuple[type[ServiceError], ...] = (TooLate, *(kind for kind in CODES
 
 
 def code_of(error: ServiceError) -> str:
-    """Return the name of an error's status."""
     return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
 
 
 def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
-    """Record in a call that it raised `error`, count it if it was rejected, and return the error for its caller.
-
-    Bugs are logged; callers only get a reference to the log.
-    """
+    """Record an error in its call, count rejections, and return it for the caller; of bugs, a reference to the log."""
     if isinstance(error, ServiceError):
         if isinstance(error, _REJECTIONS):
             metrics.rejected(call, error.reason)

@@ -33,11 +33,8 @@ class _Window:
 
 
 class Usage:
-    """The amount of something used within the last minute, by name.
-
-    A sliding window counter keeps two numbers for each name: for the current minute and for the minute before, of which
-    it counts the share that is less than a minute ago. A moving window would store every single token.
-    """
+    """The amount of something used within the last minute, by name. A sliding window counter keeps two numbers, for
+    this minute and the one before, of which a share counts; not every token."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Read the time in seconds from `clock`, which must not jump, as that of the day does when it is set."""
@@ -51,7 +48,6 @@ class Usage:
             self._windows[name] = window
 
     def of(self, name: str) -> int:
-        """Return the amount used, rounded up."""
         window, left = self._now(name)
         return math.ceil(window.before * left / MINUTE + window.current)
 
@@ -65,7 +61,6 @@ class Usage:
         return left + MINUTE * (1 - quota / window.current)
 
     def _now(self, name: str) -> tuple[_Window, float]:
-        """Return the amounts as of now, and the seconds until this minute ends."""
         minute, seconds = divmod(self._clock(), MINUTE)
         window = self._windows.get(name) or _Window(int(minute))
         passed = int(minute) - window.number
@@ -98,10 +93,7 @@ class Gate:
 
     @contextmanager
     def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[Grants]:
-        """Count a call during the `with` block, which gets what it may use.
-
-        One that takes no tokens is accepted when these are used up, too.
-        """
+        """Count a call during the `with` block, which gets its grants; a token quota rejects only what takes tokens."""
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
@@ -123,10 +115,8 @@ class Gate:
 
     @contextmanager
     def work(self, caller: Caller) -> Iterator[Grants]:
-        """Count work that goes on after its call, such as a document, during the `with` block, which gets its grants.
-
-        As many of them are allowed as calls, but beside these: while they run, the caller may ask how far they are.
-        """
+        """Count work that outlasts its call, such as a document, during the `with` block, which gets its grants.
+        Its quota is that of calls, but counted apart: while it runs, the caller may poll its progress."""
         key = self._good(caller.key)
         try:
             _check_concurrency(key, self._num_works[key.name], "documents")

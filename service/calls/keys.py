@@ -1,8 +1,5 @@
 """API keys: their creation, and the file with their hashes.
-
-A key has 256 random bits, so its plain SHA-256 can be neither guessed nor looked up: slow, salted hashes are for
-passwords chosen by people, and would cost every call milliseconds.
-"""
+A key has 256 random bits, so a plain SHA-256 suffices: slow, salted hashes are for passwords, and cost milliseconds."""
 
 import hashlib
 import hmac
@@ -63,9 +60,8 @@ class Key:
 class KeyRing:
     """The keys of a file, with a lookup whose time does not depend on how close a guess is.
 
-    Digests are looked up by their HMAC under a secret of this process, so that the time of a comparison only leaks
-    values that no caller can choose or predict ("double HMAC"). This takes a microsecond for any number of keys, unlike
-    a comparison with each of them in constant time.
+    Digests are looked up by their HMAC under a secret of this process: the time only leaks values that no caller can
+    choose or predict ("double HMAC"). This takes a microsecond for any number of keys; comparing each takes longer.
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
@@ -77,7 +73,6 @@ class KeyRing:
 
     @property
     def names(self) -> dict[str, set[str]]:
-        """Return the names, each with the first digits of its hashes."""
         names: dict[str, set[str]] = {}
         for key in self:
             names.setdefault(key.name, set()).add(key.digits)
@@ -107,7 +102,6 @@ def unknown_names(keys: Iterable[Key], models: Iterable[str], glossaries: Iterab
 
 
 def new_key() -> str:
-    """Create a random key."""
     return _PREFIX + secrets.token_urlsafe()
 
 
@@ -192,7 +186,6 @@ def _granted(name: str, grant: str, given: Any) -> frozenset[str]:
 
 
 def _strings(given: Any) -> Sequence[str]:
-    """Return a string, or a list of strings, as a sequence; empty for anything else."""
     given = [given] if isinstance(given, str) else given
     return given if isinstance(given, list) and all(isinstance(each, str) and each for each in given) else ()
 

@@ -1,9 +1,9 @@
 """Open calls: a stop waits for these only, and each holds memory until it is answered.
 
-gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
-call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
+gRPC's own stop also waits for unresponsive peers, for calls begun but never sent, and sometimes for a call that it
+accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
 
-The bytes of messages and answers held at a time have a limit, so that a flood of calls can't fill the memory.
+Bytes of messages and answers are limited, so that a flood of calls can't fill the memory.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ PIECE_BYTES = 64 * 2**10
 class ByteBudget:
     """Counts the bytes that calls hold. For the event loop's thread only.
 
-    Calls have owners: the API key, or the host where none is needed. Nobody waits for room. A call whose owner holds
-    its share already gets what another one of the same owner gives up that is still arriving; for others, the owner
-    that holds most gives up such a call, unless the asking one would then hold more. Otherwise the call is rejected,
-    and what it held is free. So of calls that have arrived in part and need more, some always go on.
+    The owner of a call is its API key or, where none is needed, its host. Nobody waits for room. If the owner holds its
+    share already, another of its calls that is still arriving gives up its bytes; otherwise one of the owner that holds
+    most does, unless the new call's owner would then hold more. Else the call is rejected, which frees its bytes. So
+    some always proceed.
     """
 
     def __init__(self, max_bytes: int, largest_bytes: int) -> None:
@@ -52,12 +52,7 @@ class ByteBudget:
         return Hold(self, owner)
 
     def change(self, hold: "Hold", num_bytes: int) -> None:
-        """Have a hold take so many bytes more, or give them back if the number is negative.
-
-        Raises:
-            MemoryFull: there is no room.
-            MessageTooSlow: it has made room for another one.
-        """
+        """Add bytes to a hold, or take some; raise `MemoryFull` without room, `MessageTooSlow` if it was evicted."""
         owner = hold.owner
         of_owner = self._of_owners.get(owner, 0)
         if num_bytes > 0:
@@ -104,7 +99,7 @@ class ByteBudget:
 
     @contextmanager
     def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
-        """Let a hold make room for others while its message arrives: then it is released, and `evict` told why."""
+        """Let others evict this hold while its message arrives: it is released, and `evict` called with the error."""
         hold.evict = evict
         try:
             yield
@@ -136,7 +131,7 @@ class ByteBudget:
 
 
 class Hold:
-    """Bytes that one call holds; those of all calls with the same `owner` have a limit."""
+    """Bytes that one call holds; those of all calls of the same `owner` have a limit."""
 
     __slots__ = ("budget", "evict", "failure", "num_bytes", "owner")
 
@@ -154,15 +149,11 @@ class Hold:
         self.budget.change(self, -num_bytes)
 
     def release(self) -> None:
-        """Release all bytes; may be called again."""
         self.budget.change(self, -self.num_bytes)
 
 
 class OpenCalls:
-    """Counts calls from the arrival of their message, or the start of their stream, until their answer is sent.
-
-    Calls of `ignored` services, given by full name, don't count.
-    """
+    """Counts calls from their message's arrival, or stream's start, to their answer; not of `ignored` services."""
 
     def __init__(self, ignored: tuple[str, ...] = ()) -> None:
         self._ignored = tuple(f"/{name}/" for name in ignored)
@@ -171,7 +162,6 @@ class OpenCalls:
         self._none.set()
 
     def counts(self, method: str) -> bool:
-        """Return whether calls of a method, as in `/service/Method`, count."""
         return not method.startswith(self._ignored)
 
     def began(self) -> None:

@@ -1,7 +1,7 @@
 """The pipeline of every call, shared by all protocols; faces wrap it and add protocol-specific parts.
 
-begin (id, origin) -> identify (API key) -> admit (queue) -> serve (record, log, trace, metrics, quota, errors).
-A call rejected before it is served goes through `refuse`, which costs less: it is counted, but not logged or traced.
+begin (id, origin) -> identify (API key) -> admit (queue) -> serve (record, log, trace, metrics, quota, errors). A call
+rejected before it is served goes through `refuse`, which is cheaper: it is counted, not logged or traced.
 """
 
 import asyncio
@@ -54,7 +54,6 @@ def request_id_in(metadata: Metadata) -> str:
 
 
 def api_key_in(metadata: Metadata) -> str:
-    """Return the API key, or an empty string if there is none. Names are in lower case."""
     texts = {name: value for name, value in metadata if isinstance(value, str)}
     authorization = texts.get("authorization", "")
     for scheme in _SCHEMES:
@@ -81,9 +80,7 @@ class CallObserver:
 
     def begin(self, call: Call, metadata: Metadata = ()) -> "CallSpan | None":
         """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
-
-        The code that answers the call records its work in it, and sets its `code` before it ends.
-        """
+        The code that answers the call records its work in it, and sets its `code` before it ends."""
         call.began_seconds = time.monotonic()
         self._metrics.call_started()
         return self._tracer.begin(call, metadata) if self._tracer else None
@@ -111,7 +108,7 @@ class CallPipeline:
         overload: Callable[[Priority], Overloaded | None],
         gate: Gate | None = None,
     ) -> None:
-        """Use `overload`, which is `Translator.overload`. Without a `gate`, callers need no key."""
+        """Take `Translator.overload`. Without a `gate`, callers need no key."""
         self._metrics = metrics
         self._observer = observer
         self._overload = overload
@@ -123,7 +120,6 @@ class CallPipeline:
         return self._gate is not None
 
     def knows(self, methods: Iterable[tuple[str, CallKind]]) -> None:
-        """Take the methods that are served, and what kind of call each is."""
         for method, kind in methods:
             self._metrics.knows_method(method, kind)
 
@@ -136,9 +132,7 @@ class CallPipeline:
         kind: CallKind = CallKind.OTHER,
     ) -> Call:
         """Begin a call, which becomes the current call of this task.
-
-        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case.
-        """
+        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case."""
         call = Call(method, request_id_in(metadata), origin_of_call(*caller), protocol=protocol, kind=kind)
         begin_call(call)
         return call
@@ -153,14 +147,11 @@ class CallPipeline:
             call.origin = origin_of_call(call.caller.name)  # regardless of its address
 
     def owner(self, call: Call) -> str:
-        """Return whose the bytes are that a call holds: its key's, or its host's where none is needed.
-
-        All who have no key where others need one are one owner, as they are no reason to reject those.
-        """
+        """Return the owner of the bytes that a call holds: its key or, where none is needed, its host.
+        All callers without a key, where others need one, are one owner, so that they can't crowd out those."""
         return call.key_name if self._gate is not None else str(call.origin[0])
 
     def check_time(self, left_seconds: float) -> None:
-        """Check that a call has enough time left, before anything of it is processed."""
         least = self._least_time.seconds(time.monotonic())
         if left_seconds < least:
             raise Overloaded(
@@ -171,10 +162,7 @@ class CallPipeline:
             )
 
     def admit(self, priority: Callable[[], Priority]) -> None:
-        """Check the queues before the call's message is processed.
-
-        `priority` is only called if a call of normal priority would be rejected, so most messages are parsed once.
-        """
+        """Check the queues before the message is parsed; `priority` is called only where NORMAL would be rejected."""
         overload = self._overload(Priority.NORMAL)
         if overload is not None and (own := priority()) is not Priority.NORMAL:
             overload = self._overload(own)
@@ -204,9 +192,8 @@ class CallPipeline:
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `time_left` returns the seconds until the call's deadline, if it has one. With `is_background` the work belongs
-        to a call that was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these
-        does not count.
+        `time_left` returns the seconds until the deadline, if there is one. With `is_background`, the call is answered
+        before `work` ends. Unless it `takes_tokens`, the token quota does not count.
         """
         span = self._observer.begin(call, metadata)
         try:
@@ -256,17 +243,14 @@ class CallPipeline:
 class LeastTime:
     """Learns the least time that calls must have left, from those that end in time and those that end late.
 
-    Beyond the event loop's capacity, calls wait in gRPC's queue before the server sees them, first in, first out. All
-    of them have little time left by then, and are processed and late. Calls that are rejected at sight cost less, so
-    that the queue gets shorter until the others have the time they need. Waiting for the engine is not learned here:
-    `service.engine.admission` knows it for each call.
+    Beyond the event loop's capacity, calls wait in gRPC's queue, first in, first out. All have little time left when
+    the server sees them, and end late. Rejecting them at once costs less, so the queue shrinks until others have enough
+    time. Waiting for the engine is left to `service.engine.admission`.
 
-    Follows a quantile by stochastic approximation (Robbins and Monro, "A Stochastic Approximation Method", 1951): a
-    call that ends late raises it and one in time lowers it, so that `_LATE_SHARE` of the accepted calls are late. It
-    is at most `_MOST` typical times, as calls with more time are late for other reasons, and halves every
-    `_HALF_LIFE_SECONDS`, as a value that rejects all calls would otherwise stay.
-
-    Times are in seconds; moments are of any monotonic clock.
+    Follows a quantile by stochastic approximation (Robbins and Monro, "A Stochastic Approximation Method", 1951): late
+    calls raise the value and others lower it, so that `_LATE_SHARE` of the accepted calls are late. It is at most
+    `_MOST` typical times, as longer calls are late for other reasons, and halves every `_HALF_LIFE_SECONDS`, as a value
+    that rejects all calls would never change. Times are in seconds of any monotonic clock.
     """
 
     def __init__(self) -> None:

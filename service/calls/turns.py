@@ -32,7 +32,7 @@ class Turns:
         return self._running.get(caller, 0)
 
     def take_free(self, caller: Hashable) -> bool:
-        """Proceed if that is possible at once."""
+        """Take a turn without waiting; return whether that was possible."""
         num_running = self._running.get(caller, 0)
         if not self.num_free or num_running >= self._most_of_one:
             return False
@@ -57,7 +57,7 @@ class Turns:
             await self.wait(caller)
 
     def give_back(self, caller: Hashable) -> None:
-        """End a turn of a caller; the next that waits has it."""
+        """End a turn of a caller; it goes to the next that waits."""
         self.num_free += 1
         self._running[caller] -= 1
         if not self._running[caller]:
@@ -72,7 +72,6 @@ class Turns:
                 return
 
     def _in_order(self) -> Iterable[Hashable]:
-        """Return the callers that wait, the next one first."""
         return self._waiting
 
     def _leave(self, caller: Hashable, turn: asyncio.Future[None]) -> None:
@@ -83,24 +82,21 @@ class Turns:
 
 
 def current_caller() -> str:
-    """Return who makes the current call: the name of the key, or without keys the host; see `Call.origin`."""
+    """Return the current call's caller: the name of its key or, without keys, its host (`Call.origin`)."""
     origin = current_call().origin
     return str(origin[0]) if origin else ""
 
 
 def share_of(most: int, num_of_others: int) -> int:
-    """Return how much one caller may have of `most`, of which others have some: half of what these leave.
-
-    So there is always something left for another caller (Choudhury, Hahne, "Dynamic queue length thresholds for
-    shared-memory packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998).
-    """
+    """Return one caller's share of `most`: half of what others leave, so that another caller always finds some.
+    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", ToN 6 (2), 1998.)"""
     left = most - num_of_others
     return left // 2 or left
 
 
 @asynccontextmanager
 async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
-    """End the `with` block at a deadline, on the clock of `time.monotonic()`; `what` went on in it is told."""
+    """End the `with` block at a deadline, on the clock of `time.monotonic()`; the error names `what` went on."""
     try:
         async with asyncio.timeout(deadline_seconds - time.monotonic()):
             yield
@@ -109,11 +105,8 @@ async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
 
 
 class DocumentTurns(Turns):
-    """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these.
-
-    The turns are fair in bytes, so a line of text does not wait for a book of each other caller (Golestani, "A
-    self-clocked fair queueing scheme for broadband applications", INFOCOM 1994).
-    """
+    """Turns of documents, limited in number and per caller (`share_of`), and fair in bytes: a line waits for no book.
+    (Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994.)"""
 
     def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int = sys.maxsize) -> None:
         super().__init__(most_at_once, most_of_one)
@@ -123,7 +116,6 @@ class DocumentTurns(Turns):
 
     @asynccontextmanager
     async def turn(self, caller: Hashable, num_bytes: int, deadline_seconds: float) -> AsyncIterator[None]:
-        """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`."""
         if not self.take_free(caller):
             self._check(caller)
             self._claims[caller] = self._claims.get(caller, self._num_served_bytes) + num_bytes

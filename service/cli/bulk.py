@@ -151,7 +151,6 @@ def bulk(
 
 
 def _refuse(own_models: Iterable[str]) -> None:
-    """Refuse options of models in this process beside a server."""
     context = click.get_current_context()
     for name in own_models:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -185,7 +184,7 @@ def _errors(output: Path) -> Iterator[None]:
 
 
 def _inputs(path: Path, output: Path) -> dict[str, Path]:
-    """Return the tables to read by their names; those that are left out of a folder are told."""
+    """Return the tables to read, by their names; report those of a folder that are left out."""
     from service.bulk.formats import format_of, has_known_ending
     from service.bulk.table import TableError
 
@@ -251,7 +250,7 @@ def _run(work: "Work", models: "AbstractAsyncContextManager[Translates]") -> "To
 
 @contextlib.contextmanager
 def _progress(work: "Work") -> "Iterator[Callable[[Totals], None]]":
-    """Yield what shows the rows so far: a bar on a terminal, else a line from time to time."""
+    """Yield a function that reports the rows so far: a bar on a terminal, else a line from time to time."""
     from tqdm import tqdm
 
     is_terminal = sys.stderr.isatty()

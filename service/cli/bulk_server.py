@@ -53,7 +53,6 @@ class ServedModels:
 async def served_models(
     connection: Connection, timeout_seconds: float, fields: RequestFields
 ) -> AsyncIterator[ServedModels]:
-    """Yield the models of a server, each call to which takes at most `timeout_seconds`."""
     async with connection.async_client(timeout_seconds) as client:
         yield ServedModels(client, fields, await client.models())
 

@@ -73,10 +73,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 def main() -> NoReturn:
     """Run the command line and end the process; never shows a traceback for errors that a user can cause.
-
-    All that has to be closed is closed by then, so the process ends without the interpreter's own end: a thread that
-    returned from native code during that would be ended inside C++, which aborts the process.
-    """
+    The process ends without the interpreter's finalization: a thread returning from native code then would abort it."""
     code: int = ExitCode.SOFTWARE
     try:
         use_descriptors()
@@ -119,7 +116,6 @@ def _show(lines: Iterable[str]) -> None:
 
 
 def _if_possible() -> AbstractContextManager[None]:
-    """Suppress errors in writing to standard error; the exit code is reported in any case."""
     return suppress(CommandError, OutputClosed)
 
 

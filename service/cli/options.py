@@ -23,7 +23,7 @@ AnyClient = TypeVar("AnyClient", Client, AsyncClient)
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A server, and the credentials for both sides."""
+    """The address of a server, and the credentials for both sides."""
 
     server: str
     tls: Tls | None
@@ -69,7 +69,6 @@ _CREDENTIALS = (
 
 
 def timeout_option(help_text: str) -> Callable[[Command], Command]:
-    """Return the option `--timeout-seconds`."""
     kind = click.FloatRange(0.001, 86_400)
     return click.option("--timeout-seconds", type=kind, default=60.0, show_default=True, help=help_text)
 

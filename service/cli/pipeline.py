@@ -22,7 +22,7 @@ _PART_CHARACTERS = 8 * 2**10
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What the calls of a command have in common."""
+    """The settings of a command's calls."""
 
     client: Client
     source: str
@@ -78,8 +78,7 @@ class HasText(Protocol):
     """A line, or another source of a text."""
 
     @property
-    def text(self) -> str:
-        """Return the text."""
+    def text(self) -> str: ...
 
 
 Item = TypeVar("Item", bound=HasText)
@@ -89,11 +88,10 @@ Answer = TypeVar("Answer")
 def map_chunks(
     items: Iterable[Item], call: Callable[[list[Item]], list[Answer]]
 ) -> Iterator[list[tuple[Item, Answer]]]:
-    """Call with items in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
+    """Call with items in chunks, several at a time; yield each chunk once it and all before it are answered.
 
-    A chunk takes the available items, up to its limits, and never waits for more: each line from a slow writer at the
-    other end of a pipe is answered immediately. `items` is read in a thread of its own, which may keep running if the
-    caller stops early.
+    A chunk takes the available items and never waits for more, so a slow writer's lines are answered immediately. A
+    thread of its own reads `items`, and may keep running if the caller stops early.
     """
     inbox = _Inbox(items)
     running: deque[tuple[list[Item], Future[list[Answer]]]] = deque()
@@ -138,7 +136,6 @@ class _Inbox(Generic[Item]):
         return chunk
 
     def _peek(self, *, block: bool) -> Item | None:
-        """Return the next item without removing it; `None` if none is available, or the input has ended."""
         if self._next is None and not self._has_ended:
             with contextlib.suppress(queue.Empty):
                 item = self._queue.get(block=block)

@@ -40,6 +40,5 @@ def reporting(files: Files, notes: Sequence[str] = ()) -> Iterator[Report]:
 
 
 def show_notes(notes: Sequence[str]) -> None:
-    """Print notes on a document or on translations to standard error."""
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -130,7 +130,6 @@ def _is_english(pair: LanguagePair) -> bool:
 
 
 def _program() -> str:
-    """Return the command that runs this program again from the same directory."""
     started = Path(sys.argv[0])
     if started.name == "__main__.py" or not started.is_file():  # "-c": no program
         return f"{_from_here(Path(sys.executable))} -m service"

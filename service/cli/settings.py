@@ -24,7 +24,6 @@ class SettingsCommand(click.Command):
         return [*super().get_params(ctx), *_options()]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call it with its own parameters and `settings`, resolved from all sources."""
         given = {option.name: ctx.params.pop(option.name) for option in _options() if option.name}
         file = given.pop("config")
         is_flag = click.core.ParameterSource.COMMANDLINE

@@ -29,7 +29,6 @@ class Line:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Yield the lines of a UTF-8 stream as they come in."""
     number = 0
     while True:
         number += 1
@@ -103,7 +102,7 @@ def open_output(files: Files) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def create(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to be written. If nothing was written before an error, it is as it was, or is not there."""
+    """Open a file to be written. If a command fails before it writes, the file is unchanged, or is not created."""
     was_there = path.exists()
     try:
         stream = _Replacing(path)
@@ -140,7 +139,6 @@ class _Replacing(io.FileIO):
 
 
 def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
-    """Yield texts of the command line as lines."""
     for number, text in enumerate(texts, start=1):
         try:
             text.encode()
@@ -155,7 +153,6 @@ def write(output: BinaryIO, text: str) -> None:
 
 
 def write_bytes(output: BinaryIO, data: bytes) -> None:
-    """Write and flush, as `write` does."""
     try:
         output.write(data)
         output.flush()
@@ -172,10 +169,7 @@ def raise_failed(what: str, error: OSError) -> NoReturn:
 
 
 def use_descriptors() -> None:
-    """Make all printing, click's too, fail as in `raise_failed` if standard output or standard error can't be written.
-
-    Streams that have been replaced, as in tests, are left alone.
-    """
+    """Make all printing fail as in `raise_failed` on closed standard streams; replaced streams, as in tests, stay."""
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(OUTPUT, "writing to standard output", sys.__stdout__)
     if sys.stderr is sys.__stderr__:

@@ -147,10 +147,7 @@ def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
 def _translate_each(
     calls: Calls, lines: Iterator[Line], noun: str, rendered: Callable[[Line, Translation], str], files: Files
 ) -> None:
-    """Translate texts of the command line, or lines: each is written when all before it are.
-
-    Notes are on files and pages: what is typed or piped is read as it comes.
-    """
+    """Write each text or line once all before it are translated; notes only for files and pages, not what is piped."""
 
     def translate_chunk(chunk: list[Line]) -> list[Translation]:
         with locating(chunk, noun):

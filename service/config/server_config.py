@@ -1,7 +1,5 @@
 """All settings of the server: names, allowed values, defaults and descriptions.
-
-Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this.
-"""
+Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this."""
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +41,7 @@ def _share(default: float, description: str) -> Any:
 
 
 def _lax(default: Any, description: str) -> Any:
-    """Return a field of paths or lists, whose values other types stand for: texts, or lists of TOML."""
+    """Return a field of paths or lists, given as text or as TOML's lists."""
     return Field(default=default, strict=False, description=description)
 
 
@@ -55,8 +53,8 @@ _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if val
 class ServerConfig:
     """The settings of `dragoman serve`; each field's description is the help of its flag.
 
-    With `model_control` "explicit", SIGHUP and `reload_seconds` apply to glossaries only. `grace_seconds` is also the
-    time that a replaced version has to finish its calls. The files of TLS may be replaced while the server runs.
+    With explicit `model_control`, SIGHUP and `reload_seconds` reload glossaries only. `grace_seconds` also limits how
+    long a replaced version may finish its calls. TLS files may be replaced at run time.
     """
 
     models: Path = _lax(Path("models"), "A bundle, or a repository <root>/<model>/<version>/.")
@@ -144,12 +142,10 @@ class ServerConfig:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether models are loaded and unloaded by call only."""
         return self.model_control == "explicit"
 
     @property
     def pivot_languages(self) -> tuple[str, ...]:
-        """Return the codes of the pivot languages, in the order of preference."""
         return () if NONE in self.pivot_language else self.pivot_language
 
     @model_validator(mode="after")
@@ -162,9 +158,7 @@ class ServerConfig:
 @dataclass(frozen=True, slots=True)
 class Need:
     """A setting that requires another one to be set, to `value` if that is given; `otherwise` is the reason.
-
-    It requires it where it is set itself, or where `applies` says so of the values of all settings.
-    """
+    It applies if the setting itself is set, or if `applies` says so of the values of all settings."""
 
     setting: str
     other: str
@@ -179,7 +173,6 @@ class Need:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach what listens at this address or name."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name
@@ -202,7 +195,6 @@ NEEDS = (
 
 
 def unmet_needs(values: Mapping[str, Any]) -> Iterator[Need]:
-    """Yield the requirements that these values, of all settings, don't meet."""
     return (need for need in NEEDS if not need.is_met(values))
 
 

@@ -29,11 +29,8 @@ class WatchedFiles(Generic[T]):
         self._is_logged = False
 
     def refresh(self) -> bool:
-        """Read the files again if they have changed; return whether the contents in use were replaced.
-
-        Files that can't be used are logged once, and the previous contents stay in use. A problem is logged only when
-        found twice in a row: files that belong together are often replaced one after the other.
-        """
+        """Read the files again if they have changed; return whether the contents in use were replaced. Unusable ones
+        leave them, and are logged once, when found twice in a row: files are often replaced one by one."""
         stamp = self._look()
         if stamp == self._stamp:
             self._problem = ""
@@ -65,7 +62,6 @@ def _stamp_of(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Return the bytes of a file; `what` describes them in the message."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -73,7 +69,6 @@ def read_file(path: Path, what: str) -> bytes:
 
 
 def warn_if_world_readable(path: Path, what: str) -> None:
-    """Log a warning if every user of the machine can read the file."""
     try:
         is_open = bool(path.stat().st_mode & 0o004)
     except OSError:

@@ -1,8 +1,5 @@
 """Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`, `&&File`.
-
-The sign is taken out before a label is translated, and put before a letter of the translation: the same letter if there
-is one, as whoever chose it saw to it that no neighbour has it.
-"""
+The sign is removed before translation and put before a letter afterwards, if possible the same: it is unique there."""
 
 import re
 import unicodedata
@@ -32,9 +29,7 @@ class Accelerator:
 
 def without_accelerator(pieces: Sequence[Piece], signs: str = SIGNS) -> tuple[list[Piece], Accelerator | None]:
     """Return the pieces of a text without the sign of its accelerator; a text with several has none.
-
-    A single one in `signs` is a sign within words, too, as in `prox&y`; of several, none is as sure.
-    """
+    A single sign of `signs` counts within words, too, as in `prox&y`; with several, none is certain."""
     every = list(pieces)
     label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
     if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:
@@ -77,7 +72,6 @@ def with_accelerator(pieces: Sequence[Piece], accelerator: Accelerator) -> list[
 
 
 def _end(text: str) -> int:
-    """Return where the words of a text end, before points and white space."""
     end = len(text)
     while end and (text[end - 1].isspace() or text[end - 1] in ".…:：。"):
         end -= 1
@@ -104,7 +98,7 @@ def _is_accelerator(text: str, place: int, end: int, *, is_sure: bool) -> bool:
 
 
 def _places(pieces: Sequence[Piece], letter: str) -> Iterator[tuple[int, int, int]]:
-    """Yield where the sign may be: how bad that is, from 0, the piece, and the place in it."""
+    """Yield possible places of the sign: how bad each is, from 0, the piece, and the position in it."""
     for index, piece in enumerate(pieces):
         if piece.kind is not Kind.TEXT:
             continue

@@ -21,7 +21,6 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a table of strings."""
     source, encode = decoded(data)
     values = KeyedValues(options, "objc-format")
     slots = list(_slots(source, values))

@@ -1,6 +1,4 @@
-"""ZIP archives of untrusted origin: read within limits, written again with some entries replaced, and several of their
-files as one document, such as the slides of a presentation or the chapters of a book.
-"""
+"""Untrusted ZIP archives: read within limits, written with entries replaced; several of their files as one document."""
 
 import io
 import posixpath
@@ -121,10 +119,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a document, such as a file of an archive or a cell of a notebook.
-
-    `encode` makes bytes of its content, by whose positions slots and edits are, in order.
-    """
+    """A file, or a cell; slots and edits are in order, by positions in the content, which `encode` writes."""
 
     name: str
     source: str
@@ -179,7 +174,6 @@ def xml_part(
     slots: Callable[[XmlSource], Iterable[Slot]],
     edits: Callable[[XmlSource], Iterable[Edit]] = lambda _: (),
 ) -> Part:
-    """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes."""
     data, encode = decoded_xml(archive.read(name), name)
     source = XmlSource(data, name)
     return Part(name, source.raw, lambda raw: encode(from_raw(raw)), list(slots(source)), list(edits(source)))
@@ -221,5 +215,4 @@ def _normal(name: str) -> str:
 
 
 def note_on_left(number: int, one: str, several: str) -> str:
-    """Return the note on what was left as it is, of which there is `one` or `several`."""
     return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."

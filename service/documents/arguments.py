@@ -1,9 +1,8 @@
-"""Arguments in the strings of programs, by the flags of gettext, such as c-format: where they are, what order means.
+"""Arguments in the strings of programs, by gettext's flags, such as c-format: their positions, and what order means.
 
 Source: https://www.gnu.org/software/gettext/manual/html_node/Translators-for-other-Languages.html and msgfmt's checks.
-
-The arguments of most formats are taken in the order in which they are written, unless they are numbered. So where a
-translation has them in another order, they are numbered, if the format has numbers.
+Unless they are numbered, most formats take arguments in the order of writing. So where a translation has another order,
+they are numbered if the format has numbers.
 """
 
 import re
@@ -13,12 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFormat:
-    """How a kind of program writes arguments.
-
-    `takes` is how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
-    writes it with the number of its first value, from 0; it is `None` if the format has no numbers. `escaped` are signs
-    that are doubled in text.
-    """
+    """A program's arguments: `takes` is how many values one takes in order, 0 if numbered or named; `numbered` writes
+    it with the number of its first value, from 0; `None` without numbers. `escaped` signs are doubled in text."""
 
     pattern: re.Pattern[str]
     takes: Callable[[str], int]
@@ -109,17 +104,13 @@ _UNKNOWN = ArgumentFormat(
 
 
 def format_of(flags: Collection[str]) -> ArgumentFormat:
-    """Return the format of an entry with these flags, such as "c-format"."""
     names = (flag.removesuffix("-format") for flag in flags if flag.endswith("-format"))
     return next((_BY_FLAG[name] for name in sorted(names) if name in _BY_FLAG), _UNKNOWN)
 
 
 def in_order(kind: ArgumentFormat, source: Sequence[str], found: Sequence[int]) -> Sequence[str] | None:
-    """Return the arguments of a translation as they have to be written, so that each takes the same value as before.
-
-    `source` are the arguments of the source, `found` the places there of those of the translation, in its order.
-    `None` if they are in an order that the format can't tell.
-    """
+    """Return the arguments of a translation, written so that each takes the same value as before; `None` if impossible.
+    `found` are their places among the `source` arguments, in the order of the translation."""
     firsts: list[int] = []
     number = 0
     for argument in source:

@@ -1,16 +1,13 @@
 """A process that reads a document, or writes its translation: `python -m service.documents.child`.
 
-Documents come from anyone, and reading one may take any time and memory: this process has limits of its own, and can be
-killed. One reads a document and ends, and another one reads it again to write it: in between its texts are translated,
-which may take much longer, and nobody waits for a process meanwhile.
+Documents are untrusted, and reading one may take any time and memory: this process has limits, and can be killed. One
+process reads a document, and another one reads it again to write it: no process waits for the translation between.
 
 Standard input and output carry frames: their length as `LENGTH`, then as many bytes.
 
-1. In: an `Order` in JSON.
-2. In: the document.
-3. To read it, out: a `Head` in JSON, then as many `Chunk`s in JSON; or a `Refusal` in JSON, and that is all.
-   To write it, in: `Translations` of each chunk in JSON; then out: a `Refusal`, whose problem is empty if there is
-   none, and the document with them.
+1. In: an `Order` in JSON, then the document.
+2. To read it, out: a `Head`, then its `Chunk`s, in JSON; or only a `Refusal`. To write it, in: `Translations` of each
+   chunk in JSON; out: a `Refusal`, whose problem may be empty, and the document.
 """
 
 import contextlib
@@ -36,11 +33,8 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to do: the name of the document's file, its `DocumentOptions`, and the most texts of a chunk, and their
-    characters.
-
-    With `is_written` the document is written, else read. A text has at most `max_characters`.
-    """
+    """The task: the name of the document's file, its `DocumentOptions`, and the most texts and characters of a chunk.
+    With `is_written` the document is written, else read. A text has at most `max_characters`."""
 
     name: str
     options: dict[str, Any]
@@ -51,11 +45,8 @@ class Order(TypedDict):
 
 
 class Head(TypedDict):
-    """What there is to know of a document as a whole.
-
-    `num_characters` are those of its texts. `sample` are some texts of type `sample_type` from the beginning, to detect
-    the language from; empty if there are no texts. `language` is what the document says of it, if it does.
-    """
+    """Facts about a whole document. `num_characters` are those of its texts.
+    `sample` is text of type `sample_type` for detection, maybe empty; `language` is the declared one, if any."""
 
     num_chunks: int
     num_texts: int
@@ -67,7 +58,7 @@ class Head(TypedDict):
 
 
 class Chunk(TypedDict):
-    """Texts of a type, and the place of each."""
+    """Texts of one type, and the place of each."""
 
     mime_type: str
     texts: list[str]
@@ -82,7 +73,7 @@ class Translations(TypedDict):
 
 
 class Refusal(TypedDict):
-    """Why a document can't be read; or the place of a text that has too many characters, `num_characters`."""
+    """The reason why a document can't be read; or the place of a text with too many characters, `num_characters`."""
 
     problem: str
     num_characters: int
@@ -165,7 +156,6 @@ def _head(document: Document, num_chunks: int) -> Head:
 
 
 def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> tuple[list[str], dict[int, Doubt]]:
-    """Read the translations of each chunk; return them in the order of the texts, and the doubts about them."""
     translations = [""] * num_texts
     doubts: dict[int, Doubt] = {}
     for numbers in found:
@@ -178,7 +168,6 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
 
 
 def _written(document: Document, translations: list[str], doubts: dict[int, Doubt]) -> tuple[str, bytes]:
-    """Return why the document can't be written, which is mostly empty, and the document."""
     try:
         return "", document.written(translations, doubts)
     except DocumentError as error:

@@ -1,8 +1,5 @@
-"""Code in office files: what has a style that is named for it, or a font whose signs all have one width.
-
-Such a font says nothing in a document whose text is in one as a rule, as typewriters wrote, nor do those of headings
-and other styles of prose.
-"""
+"""Code in office files: text in a style named for code, or in a font of fixed pitch. Such a font says nothing in a
+document that mostly uses one, like a typewritten text, nor do the fonts of headings and other styles of prose."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,7 +31,7 @@ _OTHER = re.compile(
 
 
 class Style(NamedTuple):
-    """A style: its name as users see it, the key of its parent, and its font; `None` if it says nothing of that."""
+    """A style: its name as users see it, the key of its parent, and its font; `None` if it sets none."""
 
     name: str
     parent: str
@@ -56,7 +53,6 @@ class CodeStyles:
         return any(is_named for is_named, _ in found) or (self._by_font and _is_fixed(own))
 
     def _resolved(self, key: str) -> tuple[bool, str | None]:
-        """Return whether a style is named for code, or inherits that, and its font."""
         if key not in self._found:
             self._found[key] = self._inherited(key)
         return self._found[key]
@@ -76,12 +72,11 @@ class CodeStyles:
 
 
 class Reader(Protocol):
-    """A reader of the files of a document; `num_left` are the paragraphs that are nothing but code."""
+    """A reader of the files of a document; `num_left` counts the paragraphs that are nothing but code."""
 
     num_left: int
 
-    def slots(self, source: XmlSource) -> Iterable[Slot]:
-        """Yield the texts of a file."""
+    def slots(self, source: XmlSource) -> Iterable[Slot]: ...
 
 
 R = TypeVar("R", bound=Reader)
@@ -90,10 +85,8 @@ R = TypeVar("R", bound=Reader)
 def read_prose(
     archive: Archive, names: Iterable[str], main: Collection[str], reader: Callable[[bool], R]
 ) -> tuple[R, list[Part], list[str]]:
-    """Return files as parts, what has read them, and the note on code.
-
-    A document whose `main` files have nothing but code is one that was typewritten: it is read without regard to fonts.
-    """
+    """Return files as parts, their reader, and the note on code. If the `main` files have nothing but code, the
+    document is typewritten: it is read without regard to fonts."""
     for by_font in (True, False):
         found = reader(by_font)
         parts = [xml_part(archive, name, found.slots) for name in names]
@@ -103,7 +96,6 @@ def read_prose(
 
 
 def note_on_code(number: int) -> list[str]:
-    """Return the note on this many paragraphs that are nothing but code."""
     return [note_on_left(number, "paragraph of code", "paragraphs of code")] if number else []
 
 

@@ -1,7 +1,7 @@
-"""Values that are no texts: names, formats and other code, told by their form and by their keys.
+"""Values that are not texts: names, formats and other code, recognized by their form and their keys.
 
-A value of one word is a text, unless its form is that of code, or its key is one that programs read and the word is
-written as they write theirs: in `"align": "left"`, but not in `"type": "Kind"` or `"type": "type"`.
+A single word is a text, unless its form is that of code, or its key is one for programs and the word is written like
+theirs: in `"align": "left"`, but not in `"type": "Kind"` or `"type": "type"`.
 """
 
 import re
@@ -56,7 +56,7 @@ _LISTS = (
 
 
 def is_code(key: str, value: str) -> bool:
-    """Return whether a value is no text for people; `key` is its own. One that is its key as well is a label."""
+    """Return whether a value is code; `key` is its own. A value equal to its key is a label, hence a text."""
     if len(value) > _MAX_CHARACTERS or key.endswith(value):
         return False
     if _FORMS.fullmatch(value):

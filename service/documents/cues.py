@@ -1,9 +1,8 @@
-"""What the cues of subtitles say: a text for each speaker of a cue, and one for a sentence over several cues.
+"""The texts of subtitles: one for each speaker of a cue, and one for a sentence over several cues.
 
-A cue keeps its number of lines, of about equal lengths, which rather end after a sentence. The translation of a
-sentence over several cues is divided among them in proportion to the lengths of what they said. Words with times of
-their own stay in their cue, and a line that two cues show is a text, so that it is the same in both: captions of a
-machine, or of live television, roll up, each with the last line of the one before.
+A cue keeps its number of lines, of about equal lengths, preferably broken after a sentence. The translation of a
+sentence over several cues is divided in proportion to the lengths of their texts. Words with times of their own stay in
+their cue. A line that two cues show, as in automatic or live captions that roll up, is one text.
 """
 
 import re
@@ -41,10 +40,8 @@ _LEAST_ENDED, _MOSTLY_ENDED, _LONG_FILE = 0.3, 0.5, 5
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How a format writes what cues say: `tag` finds markup, `read` decodes the text between, and `write` encodes it.
-
-    Tags of pairs have a group `name`, and the closing ones `close`; `br` is a line break, `mark` belongs to a word.
-    """
+    """A format's notation of cues: `tag` finds markup, `read` decodes the text between, and `write` encodes it.
+    Tags of pairs have a group `name`, and the closing ones `close`; `br` is a line break, `mark` belongs to a word."""
 
     tag: re.Pattern[str]
     read: Callable[[str], str]
@@ -61,7 +58,7 @@ class Cue:
 
 @dataclass(slots=True)
 class Part:
-    """What one speaker says in one cue: pieces over lines, from `start` to before `end` of the source."""
+    """One speaker's part of a cue: pieces over lines, from `start` to before `end` of the source."""
 
     line: int
     start: int
@@ -84,7 +81,6 @@ class Part:
 
 
 def has_ended(text: str) -> bool:
-    """Return whether a text has a mark at its end that ends a sentence."""
     return _ENDED.search(text) is not None
 
 
@@ -101,7 +97,6 @@ def lines_between(source: str, start: int, end: int, number: int, ending: re.Pat
 
 
 def slots(source: str, cues: Sequence[Cue], notation: Notation) -> Iterator[Slot]:
-    """Yield a slot for each text of cues."""
     parts = list(_parts(cues, notation))
     texts = [part.text for part in parts]
     num_ended = sum(map(has_ended, texts))
@@ -136,9 +131,7 @@ def _parts(cues: Sequence[Cue], notation: Notation) -> Iterator[Part]:
 
 def _speakers(shown: Sequence[Sequence[str]]) -> Collection[str]:
     """Return the names that begin several cues; in a transcript, in which most cues begin so, all names that begin one.
-
-    One in capitals is a name if others are, or if a word in brackets follows, as in `ANNA [WHISPERS]:`.
-    """
+    One in capitals is a name if others are, or if a word in brackets follows, as in `ANNA [WHISPERS]:`."""
     found = [match for texts in shown for text in texts if (match := _speaker(text))]
     counts = Counter(match["name"] for match in found)
     is_transcript = 2 * sum(number for number in counts.values() if number > 1) >= len(shown)
@@ -148,13 +141,12 @@ def _speakers(shown: Sequence[Sequence[str]]) -> Collection[str]:
 
 
 def _speaker(text: str) -> re.Match[str] | None:
-    """Return what may be a name at the beginning of a text, behind its dash."""
     dash = _DASH.match(text)
     return _SPEAKER.match(text, dash.end() if dash else 0)
 
 
 def _is_name(name: re.Match[str] | None) -> bool:
-    """Return whether it is one by itself: without small letters."""
+    """Return whether it is a name even by itself: it has no small letters."""
     return name is not None and name["name"] == name["name"].upper()
 
 
@@ -203,7 +195,6 @@ def _parts_of(
 
 
 def _pieces(text: str, notation: Notation, marks: list[re.Pattern[str]]) -> Iterator[Piece]:
-    """Yield the pieces of a line; `marks` are at the beginning of its text, in this order."""
     done = 0
     for match in [*notation.tag.finditer(text), None]:
         start = match.start() if match else len(text)

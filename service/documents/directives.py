@@ -1,4 +1,4 @@
-"""Directives of docutils, Sphinx and their extensions, in reStructuredText and MyST: what of each is text.
+"""Directives of docutils, Sphinx and their extensions, in reStructuredText and MyST: which of their parts are text.
 
 Sources: https://docutils.sourceforge.io/docs/ref/rst/directives.html,
 https://www.sphinx-doc.org/en/master/usage/restructuredtext/directives.html and https://myst-parser.readthedocs.io.
@@ -16,7 +16,7 @@ _MAX_NAMES = 10  # in a note
 
 
 class Directive(enum.Enum):
-    """What a directive is to a translator: the first that its name fits."""
+    """The kind of a directive: the first that its name fits."""
 
     VERSION = re.compile("version-?(?:added|changed|removed|deprecated)|deprecated")  # a number, and text
     KEPT = re.compile(
@@ -48,11 +48,9 @@ class Directive(enum.Enum):
 
 
 def kind_of(name: str) -> Directive:
-    """Return what a directive is to a translator."""
     return next(kind for kind in Directive if kind.value.fullmatch(name.lower()))
 
 
 def unknown_directives(names: Sequence[str]) -> str:
-    """Return the note about directives that were left, as nobody knows what of them is text."""
     some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
     return f"{len(names)} unknown directives were left as they are: {some}."

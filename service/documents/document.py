@@ -1,4 +1,4 @@
-"""What a document is to a translator: its texts, in order, and where their translations go."""
+"""The interface of documents: their texts, in order, and the places of the translations."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 
 class MimeType(enum.Enum):
-    """How a translator reads a text."""
+    """The format of a text, for the translator."""
 
     TEXT = "text/plain"
     HTML = "text/html"
@@ -32,16 +32,15 @@ class DocumentText:
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """What the caller of `open_document` may choose.
+    """Options of `open_document`.
 
-    `columns` are the names of the columns of a table to translate, or their numbers from 1; with `has_header` the first
-    record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
-    what the file declares, or UTF-8. `target` is the language code of the translations, for formats that name it, and
-    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO, XLIFF, Qt and TMX that
-    have a translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
-    translated. With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language
-    becomes `target`. Of files of keys and values, `keys` and `skip_keys` are globs of those whose values are translated
-    even if they look like code, and left even if they look like texts.
+    `columns` of a table to translate are names, or numbers from 1; with `has_header` the first record has names even if
+    they are numbers. `encoding` is that of a text file without a byte order mark; by default what the file declares, or
+    UTF-8. `target` is the translations' language code, for formats that name it, `source` the texts', empty if unknown.
+    With `has_all`, entries of PO, XLIFF, Qt and TMX that have a translation are translated again. `front_matter` are
+    keys of Markdown's front matter with values to translate. With `attributes`, visible or audible attributes of HTML
+    are translated, and `target` becomes the page's language. `keys` and `skip_keys` are globs of keys whose values are
+    texts, or not, whatever they look like.
     """
 
     columns: tuple[str, ...] = ()
@@ -58,7 +57,7 @@ class DocumentOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a person should check a translation: its flags, such as "placeholder", and its finish reason."""
+    """Reasons why a person should check a translation: its flags, such as "placeholder", and its finish reason."""
 
     flags: tuple[str, ...] = ()
     finish_reason: str = STOP
@@ -71,23 +70,19 @@ class Document(Protocol):
     """A document that was read."""
 
     @property
-    def texts(self) -> Sequence[DocumentText]:
-        """Return the texts to translate, in the order of the document."""
+    def texts(self) -> Sequence[DocumentText]: ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the reader of the result should know: one line for each kind of text that is left as it is."""
+        """Return notes for the reader of the result: one line for each kind of text that is left as it is."""
 
     @property
     def language(self) -> str:
         """Return the code of the language that the document says its texts are in; empty if it doesn't."""
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """Return the document with `translations`, one for each text, in their places.
-
-        A text whose translation is equal to it stays as it was written, byte for byte. `doubts` are those about some
-        translations, by their numbers; a format that can mark a translation as one to check does so.
-        """
+        """Return the document with `translations`, one for each text, in their places. A text that is equal to its
+        translation stays byte for byte. `doubts`, by the numbers of the texts, are marked where the format can."""
 
 
 def sample(texts: Sequence[DocumentText]) -> tuple[str, MimeType]:
@@ -101,10 +96,9 @@ def sample(texts: Sequence[DocumentText]) -> tuple[str, MimeType]:
 class Slot:
     """A stretch of a source, from `start` to before `end`, that the translation of a text replaces.
 
-    `write` makes of the translation what replaces it. With `is_target` the stretch is not where the text is but where
-    its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
-    slots within the stretch, such as those of attributes, in order: `write` also takes what is written of each of them.
-    `mark` returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
+    `write` makes the replacement of the translation. With `is_target` the stretch is where a translation belongs, so
+    even one equal to the text is written. `inner` are slots within, such as attributes, in order: `write` also takes
+    their replacements. `mark` returns changes elsewhere, for a translation and the doubt about it, if any.
     """
 
     start: int
@@ -136,11 +130,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An entry of a document that has texts and, beside them, their translations with a state, such as one of PO.
-
-    The stretch from `start` to before `end` is always replaced: by what `write` makes of the translations of `texts`,
-    one for each form of a text that depends on a number, and of the doubts about them, or `None`.
-    """
+    """An entry with texts, translations and a state, such as PO's. From `start` to before `end` it is always replaced
+    by what `write` makes of the translations of `texts`, plural forms, and of the doubts about them, or `None`."""
 
     start: int
     end: int
@@ -150,10 +141,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of a source, from `start` to before `end`, and what is there if texts around it are translated.
-
-    Equal ones, of several texts, are one.
-    """
+    """A stretch from `start` to before `end`, and its replacement if texts around it change; equal ones count once."""
 
     start: int
     end: int
@@ -161,7 +149,7 @@ class Edit:
 
 
 def has_words(text: str) -> bool:
-    """Return whether there is anything to translate: a letter of any script."""
+    """Return whether a text has anything to translate: a letter of any script."""
     return any(map(str.isalpha, text))
 
 

@@ -1,10 +1,9 @@
 """Word documents (ECMA-376): paragraphs of the text, headers, footers, footnotes, endnotes and text boxes.
 
-A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one are in a tag of
-their own. Links, bookmarks, footnote marks, pictures and fields keep their places among the words; the results of
-fields, such as page numbers and references, stay as they are, and so do the readings of ruby. A box with text that is
-anchored in a sentence stays where it is. Signs that are raised or lowered stay at their words. Deleted text is not
-translated, nor is code, which styles and fonts tell, and notes tell what else is not, such as comments.
+A paragraph is a text. Its most frequent formatting is the paragraph's; words in another one have a tag. Links,
+bookmarks, footnote marks, pictures and fields keep their places among the words; results of fields, such as page
+numbers, and the readings of ruby stay. A box with text that is anchored in a sentence stays where it is, superscripts
+and subscripts at their words. Deleted text is left, as is code, recognized by styles and fonts; notes list more.
 """
 
 import functools
@@ -51,7 +50,6 @@ class _Reader:
         self._w = ""  # the prefix of WordprocessingML, with its colon
 
     def slots(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the paragraphs of a file."""
         self._source = source
         for each in source.elements(self._paragraphs):
             yield from self._of_paragraph(each)
@@ -97,7 +95,6 @@ class _Reader:
         yield Slot(borders[0], borders[1], document_text, found.first_stretch, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
-        """Return whether a pair is one that may be an item of a menu: a link or a control."""
         return "fldChar" in item.raw or item.raw.startswith((f"<{self._w}hyperlink", f"<{self._w}sdt"))
 
     def _items(self, element: Element, slots: list[Slot]) -> Iterator[Item]:
@@ -202,7 +199,7 @@ class _Reader:
         return is_field and element.local.get("instr", "").split()[:1] == ["HYPERLINK"]
 
     def _name(self, element: Element) -> str:
-        """Return the name in WordprocessingML; that of another vocabulary with its prefix."""
+        """Return the name without WordprocessingML's prefix; that of another vocabulary keeps its own."""
         return element.name[len(self._w) :] if element.name.startswith(self._w) else element.name
 
     def _visible_text(self, element: Element) -> str:
@@ -210,7 +207,6 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a Word document."""
     archive = Archive(data)
     names, styles, notes = text_parts(archive)
     parts, on_code = read_prose(

@@ -1,8 +1,5 @@
 """The files of a Word document: those with its text, by their relationships (ECMA-376, part 2), and what else has text.
-
-The main one is what the package says, whatever its name and its content type: of documents, templates, with macros or
-without.
-"""
+The package names the main one, of documents and templates, with macros or without."""
 
 import re
 from collections import Counter
@@ -53,7 +50,6 @@ def text_parts(archive: Archive) -> tuple[list[str], str, list[str]]:
 
 
 def notes_on_pictures(raws: Iterable[str]) -> list[str]:
-    """Return the note on alternative texts of pictures in the content of files, if there are any."""
     number = sum(1 for raw in raws for _ in _ALTERNATIVE_TEXT.finditer(raw))
     return [note_on_left(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
 

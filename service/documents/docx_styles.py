@@ -6,7 +6,6 @@ from service.documents.xml_source import Element
 
 
 def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
-    """Return the styles in the file of this name, if there is one."""
     styles: dict[str, Style] = {}
     default: str | None = None  # the font of text without a style
     for element in archive.xml(name).elements(_wanted) if name else ():
@@ -22,7 +21,6 @@ def styles_of(archive: Archive, name: str, *, by_font: bool) -> CodeStyles:
 
 
 def is_code(styles: CodeStyles, run: Element) -> bool:
-    """Return whether a run is code by its own properties, or by those of its paragraph."""
     paragraph = next((each for each in run.ancestors if each.name.rpartition(":")[2] == "p"), None)
     own = _properties(run)
     return styles.is_code(_font(own), (_value(own, "rStyle"), _value(_properties(paragraph), "pStyle")))
@@ -34,7 +32,6 @@ def _wanted(root: Element) -> tuple[str, ...]:
 
 
 def _properties(element: Element | None) -> Element | None:
-    """Return what comes first in a paragraph or run, if it has properties."""
     first = next(element.elements, None) if element else None
     return first if first and first.name.endswith("Pr") else None
 

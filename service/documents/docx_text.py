@@ -1,4 +1,4 @@
-"""Paragraphs of Word documents: their parts in order, those that are a field, texts to translate, and these as runs."""
+"""Paragraphs of Word documents: their parts in order, fields, the texts to translate, and translations as runs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +23,11 @@ _HYPHENABLE = re.compile(r"[\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A part of a paragraph, by itself: for text, `raw` is a run of it alone.
+    """A part of a paragraph, from `start` to before `end` of the source; a text's `raw` is a run of it alone.
 
     `kind` is `None` for a barrier: text never moves across it. `field` is "begin", "separate" or "end" of a field, or
-    "instruction". It is from `start` to before `end` of the source; if that is within a run, `splits_before` and
-    `splits_after` say so, and `properties` are the run's. One that `is_in_place` is never moved: `raw` and `raw_after`
-    are written around it.
+    "instruction". Within a run with `properties`, it `splits_before` or `splits_after` that. One that `is_in_place` is
+    never moved: `raw` and `raw_after` are written around it.
     """
 
     kind: Kind | None
@@ -47,9 +46,7 @@ class Item:
 
 def with_fields(items: Sequence[Item]) -> Iterator[Item]:
     """Yield the items, each field as one: a link as a pair around its text, another one as kept text.
-
-    The marks of a field that begins or ends in another paragraph or element are borders of texts.
-    """
+    The marks of a field that begins or ends in another paragraph or element are borders of texts."""
     ends = _ends_of_fields(items)
     links: set[int] = set()  # where those end whose text is being read
     index = 0
@@ -76,7 +73,7 @@ def with_fields(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _kept(field: Sequence[Item], separate: int) -> Item:
-    """Return a field as one item; its result comes after its item `separate`."""
+    """Return a field as one item; its result follows its item `separate`."""
     text = "".join(each.text for each in field[separate:] if each.kind in (Kind.TEXT, Kind.KEPT))
     return replace(
         field[0],
@@ -140,11 +137,8 @@ def balanced(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A text of a paragraph, `w` being the prefix of WordprocessingML.
-
-    `before` and `after` are what is written around it. What stays where it is in the source, such as an anchored box,
-    cuts it into stretches.
-    """
+    """A text of a paragraph, `w` being the prefix of WordprocessingML. `before` and `after` are what is written around
+    it. What stays where it is in the source, such as an anchored box, cuts it into stretches."""
 
     text: FormattedText
     w: str
@@ -153,11 +147,11 @@ class Sentence:
     hyphened: frozenset[str]  # words with hyphens at which no line ends, written with usual ones
 
     def first_stretch(self, translation: str) -> str:
-        """Return what is written of a translation before all that stays in its place."""
+        """Return the part of a translation that is written before everything that stays in its place."""
         return self._stretches(translation)[0]
 
     def other_stretches(self, borders: Sequence[int], translation: str, _: Doubt | None) -> Iterator[Edit]:
-        """Yield what is written after it; `borders` are where each stretch starts and ends in the source."""
+        """Yield the other parts; `borders` are the start and end of each stretch in the source."""
         for index, stretch in enumerate(self._stretches(translation)):
             if index:
                 yield Edit(borders[2 * index], borders[2 * index + 1], stretch)
@@ -177,7 +171,6 @@ class Sentence:
 
 
 def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
-    """Return the text of items of a paragraph."""
     runs = list(_runs(items))
     text = "".join(piece.text if piece.kind is Kind.TEXT else " " for _, piece in runs)
     hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
@@ -192,7 +185,6 @@ def _with_usual_hyphens(piece: Piece) -> Piece:
 
 
 def run_of(w: str, properties: str, text: str) -> str:
-    """Return a run of a text."""
     raw = as_raw(_SPACES.sub(" ", text)).replace(
         as_raw(NO_BREAK_HYPHEN), f'</{w}t><{w}noBreakHyphen/><{w}t xml:space="preserve">'
     )
@@ -202,7 +194,6 @@ def run_of(w: str, properties: str, text: str) -> str:
 
 
 def is_raised(properties: str) -> bool:
-    """Return whether properties of a run raise or lower it."""
     return _RAISED.search(properties) is not None
 
 
@@ -213,7 +204,6 @@ def unchecked(properties: str) -> str:
 
 
 def _runs(items: Iterable[Item]) -> Iterator[tuple[str, Piece]]:
-    """Yield the pieces of items with their formatting."""
     for item in items:
         assert item.kind is not None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
@@ -231,5 +221,4 @@ def trimmed(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def separate(item: Item | None) -> Item:
-    """Return a line break for what is between two elements, if there is anything."""
     return replace(item, kind=Kind.BREAK) if item else Item(Kind.BREAK, 0, 0)

@@ -1,7 +1,7 @@
 """Paragraphs of runs in DrawingML and SpreadsheetML (ECMA-376): of slides, text boxes, charts, and cells.
 
-A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one, such as links, are
-in a tag of their own. Fields, such as the slide's number, stay, and so does code, which is in a font of fixed pitch.
+A paragraph is a text. Its most frequent formatting is the paragraph's; words in another one, such as links, have a tag.
+Fields, such as the slide's number, stay, and so does code, in a font of fixed pitch.
 """
 
 import functools
@@ -50,7 +50,6 @@ class Runs:
     def pieces(
         self, source: XmlSource, paragraph: Element, font: str | None = None, *styles: str
     ) -> Iterator[tuple[str, Piece]]:
-        """Yield the pieces of a paragraph of this font and these styles, with their formatting."""
         for child in paragraph.elements:
             name, raw = child.name.removeprefix(self.prefix), source.raw[child.start : child.end]
             properties = child.at("rPr")
@@ -94,7 +93,6 @@ class Drawing:
         self._layouts = layouts
 
     def slots(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the paragraphs of a file."""
         layout = self._layouts.get(source.part, "")
         fonts: Mapping[str, str | None] = {}
         body: Element | None = None  # whose fonts these are
@@ -129,7 +127,6 @@ def in_bodies(source: XmlSource) -> Iterator[tuple[Element, Mapping[str, str]]]:
 
 
 def fonts_of_levels(styles: Element) -> dict[str, str | None]:
-    """Return the fonts of a list of styles by the numbers of levels, from 0."""
     levels = ((_LEVEL.fullmatch(each.name), each) for each in styles.elements)
     return {str(int(level[1]) - 1): font_of(each.at("defRPr")) for level, each in levels if level}
 
@@ -141,17 +138,16 @@ def font_of(properties: Element | None) -> str | None:
 
 
 def shown(run: Element) -> str:
-    """Return the text of a run."""
     return unescaped("".join(each.text() for each in run.elements if each.name.rpartition(":")[2] == "t"))
 
 
 def unescaped(text: str) -> str:
-    """Return the text of what may have characters by number in it, as those that XML can't have are written."""
+    """Decode characters written as `_xHHHH_`, as those are that XML can't have."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def escaped(text: str) -> str:
-    """Return a text as it is written: what XML can't have, and what looks like that, by number."""
+    """Write a text, with what XML can't have, and what looks like such an escape, as `_xHHHH_`."""
     return as_raw(_ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text))
 
 

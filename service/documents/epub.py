@@ -1,7 +1,5 @@
 """Books in EPUB 2 and 3 (https://www.w3.org/TR/epub-33): chapters in reading order, tables of contents, and the title.
-
-Chapters are pages of XHTML. Their language, and the book's, become those of the translations.
-"""
+Chapters are pages of XHTML. Their language, and the book's, become those of the translations."""
 
 import functools
 import html as entities
@@ -27,7 +25,6 @@ _LABEL = re.compile(r"(<(?:[\w.-]++:)?text>)([^<]*+)</")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a book."""
     archive = Archive(data, "an .epub", "an EPUB")
     target = canonical(options.target) if options.target else ""
     root = next(XmlSource(archive.read(_CONTAINER), _CONTAINER).elements(lambda _: ("rootfile",)), None)

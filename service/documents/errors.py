@@ -11,4 +11,4 @@ class DocumentError(Exception):
 
 
 class UnknownFormat(DocumentError):
-    """A name whose ending stands for no known format."""
+    """A name whose ending is not that of a known format."""

@@ -1,9 +1,5 @@
-"""Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`.
-
-Formulas stay as they are, so these texts do, too: else they would not be found any more. Where a formula makes an
-address of text, as `INDIRECT(A1&"!B2")` does, the names of sheets and ranges stay, too; an address names no text, and
-is none.
-"""
+"""Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`, stay.
+Where a formula makes an address of text, as `INDIRECT(A1&"!B2")`, names of sheets and ranges stay, too."""
 
 import re
 
@@ -20,7 +16,7 @@ _MAX_CHARACTERS = 40
 
 
 class NamedTexts:
-    """The texts that are named, and those of them that cells had."""
+    """The texts that formulas name, and those of them that cells had."""
 
     def __init__(self) -> None:
         self._named: set[str] = set()
@@ -32,7 +28,6 @@ class NamedTexts:
         self._named.update(map(_compared, texts))
 
     def add_place(self, name: str) -> None:
-        """Take the name of a sheet or a range."""
         self._places.add(_compared(name))
 
     def add_formula(self, formula: str) -> None:
@@ -46,7 +41,6 @@ class NamedTexts:
                 self.add(*text.split(","))
 
     def has(self, text: str) -> bool:
-        """Return whether a cell's text stays as it is."""
         own = _compared(text)
         address = _ADDRESS.fullmatch(text.strip())
         is_address = address is not None and _compared((address[1] or address[2]).replace("''", "'")) in self._places
@@ -69,6 +63,6 @@ def _compared(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the beginning of a text as it may be in a header of HTTP, or on a terminal."""
+    """Return the beginning of a text, printable in an HTTP header or on a terminal."""
     shown = (sign if sign.isprintable() else " " for sign in text[:_MAX_CHARACTERS])
     return " ".join("".join(shown).split())

@@ -43,7 +43,7 @@ class Value(NamedTuple):
     quote: str  # empty if there are no quotation marks
 
     def written(self, translation: str) -> str:
-        """Return what is to be in the place of the value, for a translation as HTML."""
+        """Return a translation, given as HTML, as the value is to be written."""
         if translation == self.raw:
             return self.raw
         quote = self.quote or '"'
@@ -52,7 +52,6 @@ class Value(NamedTuple):
 
 
 def translatable_values(html: str, token: Token) -> Iterator[Value]:
-    """Yield the values of a start tag's attributes that have something to translate."""
     values = {name: span for name, *span in attribute_values(html[token.start : token.end])}
 
     def text(name: str) -> str:
@@ -76,7 +75,6 @@ def translatable_values(html: str, token: Token) -> Iterator[Value]:
 
 
 def _is_text(raw: str) -> bool:
-    """Return whether a value has text besides the code of templates."""
     found = list(tokens(raw))
     return all(token.kind in (TokenKind.TEXT, TokenKind.TEMPLATE) for token in found) and any(
         token.kind is TokenKind.TEXT and has_words(re.sub(r"&\w+;", "", raw[token.start : token.end]))

@@ -1,9 +1,8 @@
 """Sentences with markup of any format, handed to the translator as HTML with inline tags, and taken back.
 
-Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a raised
-or lowered sign, `<img id="3">` for a mark without text, `<code id="4">` for text that stays as it is, `<br id="5">` for
-a line break. What comes back is matched by number, so the markup that is written is the source's, whatever a translator
-has made of the tags.
+Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a
+superscript or subscript, `<img id="3">` for a mark without text, `<code id="4">` for text that stays, `<br id="5">` for
+a line break. Tags are matched by number, so the source's markup is written, whatever the translator made of them.
 """
 
 import enum
@@ -22,7 +21,7 @@ _SIGN_OF_LETTERS = re.compile("TM|SM|R|C")
 
 
 class Kind(enum.Enum):
-    """What a piece of a sentence is."""
+    """The kind of a piece."""
 
     TEXT = "text"
     OPEN = "open"  # the start of a pair
@@ -37,11 +36,8 @@ _TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img
 
 
 class Piece(NamedTuple):
-    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text.
-
-    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word. What is
-    `KEPT` as it `is_code` is no field.
-    """
+    """A piece: markup as written in the document, or decoded text, which is that of `TEXT` or what `KEPT` shows.
+    A pair that `is_raised` may hold a sign that belongs to a word. `KEPT` that `is_code` is not a field."""
 
     kind: Kind
     raw: str = ""
@@ -51,7 +47,7 @@ class Piece(NamedTuple):
 
 
 class AnyPiece(Protocol):
-    """What is needed of a piece to know its place among others."""
+    """The fields of a piece that determine its place among others."""
 
     @property
     def kind(self) -> Kind | None: ...
@@ -64,11 +60,8 @@ class AnyPiece(Protocol):
 
 
 class InlineText:
-    """A sentence with markup.
-
-    With `is_strict` each pair comes back exactly once, even an empty one; else a pair without text is left out, and one
-    that a translation splits is repeated.
-    """
+    """A sentence with markup. With `is_strict` each pair comes back exactly once, even an empty one; else a pair
+    without text is left out, and one that a translation splits is repeated."""
 
     def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
         self._before, self._pieces, self._after = framed(pieces)
@@ -84,10 +77,7 @@ class InlineText:
         return any(piece.kind is Kind.TEXT and has_words(piece.text) for piece in self._pieces)
 
     def pieces(self, translation: str) -> list[Piece]:
-        """Return the pieces of a translation, with those around the text; markup that it lacks comes at its end.
-
-        White space around the text is the source's.
-        """
+        """Return a translation's pieces within the source's outer pieces and white space; missing markup comes last."""
         translation = translation.strip()
         if self.mime_type is MimeType.TEXT:
             return [*self._before, Piece(Kind.TEXT, text=translation), *self._after]
@@ -187,11 +177,8 @@ class FormattedText:
         return "".join(output)
 
     def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
-        """Yield the pieces with those that open and close other formatting, which is the `text` of these.
-
-        White space and marks have that of the text before them in the same pair and line, unless this is raised; white
-        space before all text has its own.
-        """
+        """Add pairs for formattings other than the `text` one. White space and marks have that of the text before, in
+        the same pair and line, unless raised; initial white space its own."""
         current = before = self._base
         is_first = True
         for formatting, piece in runs:
@@ -211,10 +198,7 @@ class FormattedText:
 
 
 def _joined(runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> list[tuple[str, Piece]]:
-    """Return runs with neighbouring texts of one formatting as one.
-
-    The letters of an ordinal get the formatting of its number: another language has others, or none.
-    """
+    """Join neighbouring texts of one formatting; an ordinal's letters take its number's, as languages differ here."""
     every: list[tuple[str, Piece]] = []
     for (kind, formatting), group in itertools.groupby(runs, lambda run: (run[1].kind, run[0])):
         if kind is not Kind.TEXT:
@@ -228,12 +212,11 @@ def _joined(runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool])
 
 
 def has_code(pieces: Iterable[AnyPiece]) -> bool:
-    """Return whether there is code with words in it."""
     return any(piece.is_code and has_words(piece.text) for piece in pieces)
 
 
 def code(text: str, write: Callable[[str], str]) -> Iterator[Piece]:
-    """Yield code, which `write` writes, and the white space around it, which may be that between words, as text."""
+    """Yield code, written by `write`, and as text the white space around it, which may separate words."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     for part, is_code in ((text[:start], False), (text[start:end], True), (text[max(start, end) :], False)):
         if part:
@@ -271,10 +254,8 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
 
 
 def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> list[Piece]:
-    """Return the pieces with those openings marked that are raised or lowered, and have but a sign in them.
-
-    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text.
-    """
+    """Mark the openings of pairs that are raised or lowered, and contain just a sign.
+    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text."""
     every = list(pieces)
     for index, (opening, sign, closing) in enumerate(zip(every, every[1:], every[2:], strict=False)):
         kinds = (opening.kind, sign.kind, closing.kind)
@@ -285,7 +266,7 @@ def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> 
 
 
 def is_letters(text: str) -> bool:
-    """Return whether what is raised or lowered is letters that are not a sign, as `TM` is."""
+    """Return whether a superscript or subscript is letters that are not a sign, unlike `TM`."""
     return text.strip().isalpha() and not _SIGN_OF_LETTERS.fullmatch(text.strip())
 
 
@@ -303,7 +284,7 @@ def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
 
 
 def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces, with neighbouring texts as one, and neighbouring code, and tags without a partner as marks."""
+    """Join neighbouring texts, and neighbouring code; tags without a partner become marks."""
     every = [piece for piece in pieces if piece.kind is not Kind.TEXT or piece.text]
     partners = partners_of(every)
 

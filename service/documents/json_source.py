@@ -1,9 +1,8 @@
 """JSON with the strings of a program (RFC 8259): the values that are strings, at any depth.
 
-Keys, numbers and white space stay; of two equal keys both values are translated. By convention these stay, too, with
-all that is in them: values of keys that begin with `@` (Flutter's ARB) or `$` (JSON Schema); and where every value of
-the root has the shape of an entry of a known format, all of it but its text: of Chrome's `messages.json` the
-`description` and the `placeholders`. Placeholders in texts, such as i18next's `{{name}}`, are the translator's.
+Of two equal keys both values are translated. Keys, numbers and white space stay; so do, by convention, values of keys
+that begin with `@` (Flutter's ARB) or `$` (JSON Schema) and, if every value of the root is an entry of a known format,
+all but its text: `description` and `placeholders` of Chrome's `messages.json`.
 """
 
 import json
@@ -50,7 +49,7 @@ class String(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that is being read; the keys in `path` lead to it, those in `names` to what is read of it."""
+    """An object or array being read; the keys in `path` lead to it, those in `names` to its current member."""
 
     is_object: bool
     path: tuple[str, ...]
@@ -61,7 +60,6 @@ class _Open:
 
 
 def loaded(source: str) -> Any:
-    """Return what JSON says."""
     try:
         return json.loads(source, parse_int=lambda digits: int(digits[:_MAX_DIGITS]))
     except json.JSONDecodeError as error:
@@ -72,10 +70,7 @@ def loaded(source: str) -> Any:
 
 @dataclass(slots=True)
 class Reader:
-    """One document that is JSON; `entries` are the keys of each object in the root, `None` for no object or string.
-
-    `spans` are where each object is, by the keys that lead to it.
-    """
+    """A JSON document; `entries` are the keys of each object in the root, else `None`, `spans` its objects by keys."""
 
     source: str
     lines: Lines
@@ -151,7 +146,6 @@ def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str]
 
 
 def literal_of(source: str, indent: str | None = None, colon: str = ": ") -> Callable[[Any], str]:
-    """Return what writes a value as a source writes its strings."""
     style, escapes_slashes = EscapeStyle(source, "<>&'="), "\\/" in source
 
     def literal(value: Any) -> str:

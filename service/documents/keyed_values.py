@@ -1,4 +1,4 @@
-"""Values with the keys of a file of strings: which of them are texts, and what is said of those that are left."""
+"""Values with keys in files of strings: which of them are texts, and notes on those that are left."""
 
 import fnmatch
 import functools
@@ -20,13 +20,11 @@ _MAX_CHARACTERS = 500  # of a key that is compared with globs
 
 
 class KeyedValues:
-    """The values of one document. They are texts or not as the options say of their keys, else by their form.
-
-    A glob stands for what has it as its path or a part of that, with all that is below; `keys` win over `skip_keys`.
-    """
+    """The values of one document; whether one is a text follows from the options on its key, else from its form.
+    A glob matches a path, or a part of one with all that is below; `keys` win over `skip_keys`."""
 
     def __init__(self, options: DocumentOptions, flag: str = "", signs: str = "&~") -> None:
-        """Take the flag of gettext for how the program writes arguments, if it is known, and accelerators' signs."""
+        """Take gettext's flag for the program's format of arguments, if it is known, and the signs of accelerators."""
         self._keys, self._skipped = _pattern(options.keys), _pattern(options.skip_keys)
         self._kind, self._signs = format_of((flag,)), signs
         self._num_left = 0
@@ -78,7 +76,7 @@ class KeyedValues:
 
 
 def _pattern(globs: Sequence[str]) -> re.Pattern[str] | None:
-    """Return what matches the paths that have one of these globs, between points or the ends."""
+    """Return a pattern for paths that have one of these globs, between points or the ends."""
     forms = (f"{before}{glob}{after}" for glob in globs for before in ("", "*.") for after in ("", ".*"))
     return re.compile("|".join(map(fnmatch.translate, forms))) if globs else None
 

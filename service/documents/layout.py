@@ -19,10 +19,8 @@ P = TypeVar("P", bound=AnyPiece)
 
 
 def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list[Piece]:
-    """Return the pieces of a string with a line break for all that no text moves across; `write` writes its text.
-
-    A plural or a choice within a sentence of plain text is left to whoever translates it.
-    """
+    """Return the pieces of a string with a line break for everything text never moves across; `write` writes its text.
+    A plural or a choice within a sentence of plain text is left to the translator."""
     if all(piece.kind is Kind.TEXT for piece in pieces):
         text = "".join(piece.text for piece in pieces)
         if not _COLUMNS.search(text) and not _ICU.match(text.lstrip()):
@@ -44,11 +42,8 @@ def _split(piece: Piece, write: Callable[[str], str]) -> Iterator[Piece]:
 
 
 def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callable[[P | None], P]) -> list[P]:
-    """Return pieces with line breaks between elements that are all there is, such as the items of a menu.
-
-    `is_element` tells which openings of pairs are those of such elements, and `separate` makes a line break of what is
-    between two of them, if there is anything.
-    """
+    """Return pieces with line breaks between elements that stand alone, such as the items of a menu. `is_element`
+    recognizes their openings, and `separate` makes a line break of what is between two of them, if anything."""
     depth = 0
     places: list[int] = []  # of the pieces that are in no pair
     openings: list[int] = []

@@ -1,4 +1,4 @@
-"""Words over lines of about equal lengths, and over cues in given proportions; tags have no width."""
+"""Distribution of words over lines of about equal lengths, and over cues in given proportions; tags have no width."""
 
 import re
 import unicodedata
@@ -29,11 +29,8 @@ def broken_lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines
 
 
 def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
-    """Return pieces in as many runs of words as there are lengths, in about their proportions; none is empty.
-
-    Pairs that a cut is in are closed before it and opened again after it. If there are fewer words than runs, the last
-    one is repeated.
-    """
+    """Divide pieces into as many runs of words as there are lengths, in about their proportions; none is empty.
+    A cut closes pairs and opens them again. If there are fewer words than runs, the last one is repeated."""
     if len(lengths) == 1:
         return [list(pieces)]
     closings = {id(pieces[start]): pieces[end] for start, end in partners_of(pieces).items()}
@@ -51,7 +48,6 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
 
 
 def _runs(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
-    """Return pieces in runs of words, at most one for each length, in about their proportions."""
     every = _words(pieces)
     runs = (list(chain.from_iterable(every[start:end])) for start, end in pairwise(_bounds(every, lengths)))
     return [run[1:] if run and run[0].text == " " else run for run in runs]
@@ -76,9 +72,7 @@ def _bounds(every: Sequence[Word], lengths: Sequence[int]) -> list[int]:
 
 def _words(pieces: Sequence[Piece]) -> list[Word]:
     """Return the words of pieces, or characters where words have no spaces between them.
-
-    Each has the space before it, then what opens, and the tags in it and after it; none is without text.
-    """
+    Each has the space before it, then what opens, and the tags in it and after it; none is without text."""
     is_unspaced = 2 * len(_UNSPACED.findall(_text(pieces))) > len(_text(pieces))
     found: list[Word] = [[]]
     opened: Word = []

@@ -1,4 +1,4 @@
-"""Lines of texts: those of a plain text file, each of which is a text, and the numbers of those of other files."""
+"""Lines of a plain text file, each of which is a text, and line numbers in other files."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _LINE = re.compile(r"([^\r\n]*)(\r{0,2}\n|\r|\Z)")
 
 
 class Lines:
-    """The lines of a source, whose positions are asked for in about their order."""
+    """The lines of a source; fast if positions are asked for in about their order."""
 
     def __init__(self, source: str, part: str = "", first: int = 1) -> None:
         """Take a source, whose first line has the number `first`, in a `part` of a document."""
@@ -56,7 +56,6 @@ def lines(source: str) -> Iterator[Line]:
 
 
 def on_one_line(text: str) -> str:
-    """Return the text with a space in place of each line end or tab."""
     return " ".join(text.replace("\t", " ").splitlines())
 
 

@@ -1,8 +1,5 @@
-"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells.
-
-All else stays byte for byte: code, raw cells, outputs, metadata, attachments, and how the JSON is laid out. The source
-of a cell is one string or a list of lines, and comes back in the same form.
-"""
+"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells. Everything else stays
+byte for byte, including the layout of the JSON, and whether a source is a string or a list of lines."""
 
 import itertools
 import re
@@ -42,7 +39,6 @@ class _Cell:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a notebook; links lead from cell to cell."""
     source, encode = decoded(data)
     cells = list(_cells(source))
     parts: list[Part] = []
@@ -68,7 +64,6 @@ def read(data: bytes, _: DocumentOptions) -> Document:
 
 
 def _cells(source: str) -> Iterator[_Cell]:
-    """Yield the cells of Markdown."""
     loaded(source)
     reader = Reader(source, Lines(source))
     kinds: dict[int, str] = {}  # of all cells, by where they start
@@ -92,7 +87,7 @@ def _cells(source: str) -> Iterator[_Cell]:
 
 
 def _between(source: str, lines: Sequence[String]) -> str:
-    """Return what is between two lines of a source: if there is one line, a comma and what is before that."""
+    """Return the text between two lines of a source: of a single line, a comma and what precedes it."""
     if len(lines) > 1:
         return source[lines[0].end : lines[1].start]
     start = lines[0].start

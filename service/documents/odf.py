@@ -1,9 +1,8 @@
 """OpenDocument texts, presentations and spreadsheets (https://docs.oasis-open.org/office/OpenDocument): paragraphs.
 
-A paragraph or heading is a text, wherever it is: in tables, lists, boxes, notes, headers, speaker's notes. Spans and
-links follow their words; fields stay as they are, notes and pictures keep their places. Left as they are: comments,
-deleted text, code, which styles and fonts tell, cells that are computed or no text, names, and descriptions of
-pictures.
+A paragraph or heading is a text, also in tables, lists, boxes, notes, headers, speaker's notes. Spans and links follow
+their words; fields stay, notes and pictures keep their places. Left are comments, deleted text, code, recognized by
+styles and fonts, cells that are computed or not text, names, and descriptions of pictures.
 """
 
 import bisect
@@ -51,7 +50,6 @@ class _Reader:
         self._prefixes: dict[str, str] = {}  # with their colons
 
     def slots(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the paragraphs of a file."""
         self._source = source
         self._invisible: set[str] = set()  # names of styles
         self._fonts: dict[str, str] = {}
@@ -87,7 +85,7 @@ class _Reader:
         return self._prefixes[prefix] + name
 
     def _note_style(self, style: Element) -> None:
-        """Note a style or a font, and whether a style of spans changes nothing one sees, as one for each revision."""
+        """Record a style or a font, and whether a style of spans changes nothing visible, as one for each revision."""
         own = style.local
         name, family, parent = (own.get(each, "") for each in ("name", "family", "parent-style-name"))
         if "font-family" in own:
@@ -120,7 +118,7 @@ class _Reader:
                     yield f"{family} {each.attributes[name]}"
 
     def _is_kept(self, paragraph: Element) -> bool:
-        """Return whether it is in a cell that shows a number or a formula's result, or whose text formulas name."""
+        """Return whether a paragraph is in a cell with a number, a formula's result, or a text that formulas name."""
         cell = paragraph.parent
         if cell is None or not cell.name.startswith(self._prefixes["table"]):
             return False
@@ -187,7 +185,6 @@ class _Reader:
         return text != "" and text == text.strip() and self._is_code(span) and not any(self._paragraphs(span))
 
     def _paragraphs(self, element: Element) -> Iterator[Element]:
-        """Yield the outermost paragraphs in an element; none of a comment."""
         if element.name == self._name("office", "annotation"):
             self.has_comments = True
             return
@@ -199,7 +196,6 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read an OpenDocument file."""
     archive = Archive(data, "an OpenDocument file", "an OpenDocument file")
     if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
         raise DocumentError("it is encrypted; save it without a password.", _MANIFEST)

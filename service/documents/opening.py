@@ -117,7 +117,7 @@ _CONVERTED: Mapping[str, str] = MappingProxyType(
 
 
 def advice_for(ending: str) -> str:
-    """Return what to do with a file of an ending that is not known; empty if no known format is near it."""
+    """Return advice on a file with an unknown ending; empty if no known format is near it."""
     for known in _NEAR:
         if ending in _NEAR[known].split():
             return f"try it as {known}, on the command line with --format {FORMATS[known].name}"
@@ -125,7 +125,6 @@ def advice_for(ending: str) -> str:
 
 
 def unknown(ending: str) -> str:
-    """Return a sentence on an ending that is not known."""
     found = f"the ending {ending!r} is" if ending else "a name without an ending is"
     advice = advice_for(ending)
     return f"{found} not supported{f' ({advice})' if advice else ''}; supported: {', '.join(ENDINGS)}."

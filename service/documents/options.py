@@ -88,7 +88,6 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
 
 
 def is_for(option: str, file_name: str) -> bool:
-    """Return whether an option is for files of this name, or the format is not known."""
     known = FORMATS.get(PurePath(file_name).suffix.lower())
     return known is None or known.name in DOCUMENT_OPTIONS[option].formats
 

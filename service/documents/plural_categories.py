@@ -1,9 +1,7 @@
-"""Forms of texts that depend on a number, of which a translator knows two sentences: for one thing, and for many.
-
-Which plural categories a language has for whole numbers, and what is said of those that a document lacks.
+"""Plural forms, made of a sentence for one thing and one for many; each language's categories for whole numbers.
 
 Source: https://www.unicode.org/cldr/charts/latest/supplemental/language_plural_rules.html. All languages have `other`.
-Where forms have such names, only those of the source are written.
+Where forms are named, only those of the source are written, with a note on those that are missing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,12 +24,12 @@ _LANGUAGES: Mapping[str, str] = MappingProxyType(
 
 
 def forms_of(one: T, many: T, number: int) -> list[T]:
-    """Return what a number of forms without names are made of: a single one, and all but the first, are for many."""
+    """Return `number` forms without names: a single one, and all but the first, are for many."""
     return [one, *[many] * max(number - 1, 1)][-number:]
 
 
 def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[str]:
-    """Return what is to be said of texts with these categories in the language `target`."""
+    """Return the notes on texts with these categories in the language `target`."""
     language = primary(canonical(target))
     wanted = [category for category, languages in _LANGUAGES.items() if language in languages.split()]
     wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))

@@ -1,10 +1,9 @@
 """GNU gettext's PO files (https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html), and its templates.
 
-Only `msgstr` changes, and the flag `fuzzy` of an entry that a person should check: because the call that translated it
-says so, or because its arguments are in an order that its format can't tell. An entry that is fuzzy gets a new
-translation and stays fuzzy. Of an entry with plural forms the first is the translation of `msgid`, and the others, or a
-single one, are that of `msgid_plural`. A translator knows no more sentences than these two, so an entry of three or
-more forms is fuzzy. A template also gets a charset and a language.
+Only `msgstr` changes, and the flag `fuzzy` of an entry to check: the call says so, or its arguments are in an order
+that its format can't express. A fuzzy entry gets a new translation and stays fuzzy. Plural forms are translations of
+`msgid`, the first, and of `msgid_plural`, the others or a single one, so an entry of three or more forms is fuzzy. A
+template also gets a charset and a language.
 """
 
 import functools
@@ -53,9 +52,7 @@ class PoString:
 @dataclass(slots=True)
 class Entry:
     """An entry: its strings by their keywords, and the forms of its translation.
-
-    `flags_end` is the position after the sign of its flags, -1 if it has none; `start` is where else they belong.
-    """
+    `flags_end` is the position after the sign of its flags, -1 if it has none; `start` is where else they belong."""
 
     strings: dict[str, PoString] = field(default_factory=dict)
     forms: list[PoString] = field(default_factory=list)
@@ -70,11 +67,8 @@ class Entry:
 
 
 def entries(source: str) -> Iterator[Entry]:
-    """Yield the entries that are not obsolete, as gettext reads them.
-
-    White space and line ends don't matter, a value may be of several strings, and comments belong to the entry after
-    them.
-    """
+    """Yield the entries that are not obsolete, as gettext reads them. White space and line ends don't matter, a value
+    may be of several strings, and comments belong to the entry after them."""
     entry = Entry()
     last: PoString | None = None
     lines, position = Lines(source), 0
@@ -169,7 +163,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 def read_template(data: bytes, options: DocumentOptions) -> Document:
-    """Read a template, as `read` does."""
     return _read(data, options, is_template=True)
 
 
@@ -218,7 +211,7 @@ def _encoded(codec: str, text: str) -> bytes:
 
 
 def _charset(text: str) -> re.Match[str] | None:
-    """Return what names the charset in the header; other entries may be about web pages."""
+    """Return the name of the charset in the header; other entries may be about web pages."""
     header = _HEADER.search(text)
     return _CHARSET.search(text, *header.span()) if header else None
 

@@ -1,7 +1,5 @@
 """Presentations (ECMA-376): paragraphs of slides, speaker's notes, tables, SmartArt, and titles in charts.
-
-Left as they are: masters and layouts, comments, descriptions of pictures, and what charts show of their tables.
-"""
+Left as they are: masters and layouts, comments, descriptions of pictures, and what charts show of their tables."""
 
 import itertools
 import re
@@ -26,7 +24,6 @@ _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comme
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a presentation."""
     archive = Archive(data, "a .pptx", "a presentation")
     types = content_types(archive)
     if not any(_MAIN.fullmatch(each) for each in types.values()):

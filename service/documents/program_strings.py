@@ -22,7 +22,6 @@ class ProgramString:
     def __init__(
         self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str, signs: str = SIGNS
     ) -> None:
-        """Take the pieces, how arguments are written, and the signs of accelerators."""
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []
@@ -104,7 +103,7 @@ def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
 
 
 def _inner(markup: str) -> tuple[int, int]:
-    """Return where the text in a piece of markup is: in an element, a role with a title, a literal, a link, quotes."""
+    """Return where the text in markup is: of an element, a role with a title, a literal, a link, or quotes."""
     if markup.startswith("<"):
         return markup.index(">") + 1, markup.rindex("<")
     if markup.startswith("["):

@@ -1,8 +1,8 @@
 """Java's properties (https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/util/Properties.html#load).
 
-In UTF-8, or else in ISO-8859-1. What ASCII has not is written as an escape into a file that is ASCII, which says the
-same in both, and what ISO-8859-1 has not into one that is. In a value with numbered placeholders two apostrophes are
-one, as in `java.text.MessageFormat`. A value of several lines becomes one line.
+In UTF-8, or else in ISO-8859-1. A file in ASCII, which is both, gets escapes for all beyond it, one in ISO-8859-1 for
+all beyond that. In a value with numbered placeholders two apostrophes are one, as in `java.text.MessageFormat`. A value
+of several lines becomes one line.
 """
 
 import functools
@@ -31,7 +31,6 @@ _MESSAGE = re.compile(r"\{\d")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read properties."""
     first = "\x80" if data.isascii() else ""
     try:
         source, encode = decoded(data)

@@ -1,9 +1,8 @@
 """Qt Linguist's `.ts` (https://doc.qt.io/qt-6/linguist-ts-file-format.html): sources are translated into translations.
 
-A message without a translation gets one, and is unfinished only if the call that translated it says that a person
-should check it. One that is unfinished and has a translation gets a new one and stays unfinished, as in PO. Of a
-message with numerus forms the source stands for all of them: `%n file(s)` is read as `%n file` for the first one, and
-as `%n files`. A message of three or more forms stays unfinished, as a translator knows only these two.
+A message without a translation gets one, unfinished only if the call says that a person should check it. An unfinished
+one gets a new translation and stays unfinished, as in PO. With numerus forms, `%n file(s)` is read as `%n file` for the
+first form, else as `%n files`; with three or more, the message stays unfinished.
 """
 
 import functools
@@ -34,8 +33,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 class _Reader:
-    """The messages of one document."""
-
     def __init__(self, source: XmlSource, options: DocumentOptions) -> None:
         self._source = source
         self._options = options
@@ -114,5 +111,4 @@ class _Reader:
 
 
 def _written(write: Callable[[str], str], text: str) -> str:
-    """Return a text as Qt's own programs write it."""
     return write(text).replace('"', "&quot;").replace("'", "&apos;")

@@ -1,4 +1,4 @@
-"""What there is to say of a document's translations: how many a person should check, which, and why."""
+"""Report on a document's translations: how many a person should check, which, and why."""
 
 import json
 from collections import Counter
@@ -11,14 +11,14 @@ MAX_PLACES = 1000  # whose texts are named; all are counted
 
 
 def doubt_about(translation: Any) -> Doubt | None:
-    """Return what a call said about a translation, which is the translator's or the client's; `None` if all is well."""
+    """Return the doubt of a call about a translation, the translator's or the client's; `None` if all is well."""
     flags = tuple(dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags))
     doubt = Doubt(flags, translation.finish_reason.value)
     return None if doubt == Doubt() else doubt
 
 
 class Report:
-    """What calls said of the translations of a document's texts."""
+    """The doubts of calls about the translations of a document's texts."""
 
     def __init__(self, left_out: Sequence[str] = ()) -> None:
         self._left_out = tuple(left_out)
@@ -29,7 +29,7 @@ class Report:
         self._texts: list[tuple[int, dict[str, Any]]] = []
 
     def add(self, number: int, place: str, doubt: Doubt | None) -> None:
-        """Take the text at `place`, and the doubt about it, if there is one; the report sorts texts by number."""
+        """Add the text at `place`, with the doubt about it, if any; the report sorts texts by number."""
         self._num_texts += 1
         if doubt is None:
             return
@@ -65,7 +65,7 @@ class Report:
 
 
 def compact_json(report: dict[str, Any], max_characters: int) -> str:
-    """Return a report in ASCII, with as many of its texts as there is room for, and without its other sentences."""
+    """Return a report in ASCII, with as many of its texts as fit, and without its other sentences."""
     document = {**report, "texts": []}
     del document["left_out"]
     room = max_characters - len(json.dumps(document))

@@ -1,9 +1,7 @@
-"""reStructuredText, as docutils and Sphinx read it.
-
-Source: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html.
+"""reStructuredText, as docutils and Sphinx read it: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html.
 
 Titles, paragraphs, items, terms, notes and the texts of directives are texts; a paragraph becomes one line, and the
-lines of a title are as long as it. What is not read exactly stays: tables, and directives that are not known.
+lines of a title get its length. What is not read exactly stays: tables, and unknown directives.
 """
 
 import functools
@@ -270,7 +268,6 @@ class _Reader:
         return self._column(line, len(text) - len(text.lstrip()))
 
     def _next_indent(self, line: int) -> int:
-        """Return how far the next line is indented that is not empty."""
         line += 1
         while line < len(self._lines) - 3 and not self._lines[line].text.strip():
             line += 1
@@ -287,7 +284,6 @@ class _Reader:
         return line
 
     def _after(self, line: int, indent: int) -> int:
-        """Return the line after a block, whose other lines are indented more."""
         line += 1
         while line < len(self._lines) - 3 and (not self._lines[line].text.strip() or self._indent(line) > indent):
             line += 1
@@ -306,7 +302,6 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read reStructuredText in UTF-8."""
     source, encode = decoded(data)
     reader = _Reader(source)
     slots = [*reader.slots()]
@@ -331,6 +326,6 @@ def _cell_written(inline: InlineText, translation: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how wide a text is, as docutils measures it."""
+    """Return the width of a text as docutils measures it."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))

@@ -1,7 +1,7 @@
-"""Sentences of reStructuredText: their pieces, and translations written so that markup is seen as that.
+"""Sentences of reStructuredText: their pieces, and translations written so that markup is recognized.
 
-Inline markup starts behind white space or a sign and ends before one, and knows no nesting; where a word is beside it,
-an escaped space parts them (https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#inline-markup).
+Inline markup needs white space or a sign around it, else an escaped space, and does not nest:
+https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#inline-markup.
 """
 
 import re
@@ -41,7 +41,6 @@ _IS_BEFORE, _IS_AFTER = re.compile(f"[{_BEFORE}]"), re.compile(f"[{_AFTER}]")
 
 
 def pieces(source: str) -> Iterator[Piece]:
-    """Yield the pieces of a text on one line."""
     done = 0
     for match in _MARKUP.finditer(source):
         yield Piece(Kind.TEXT, text=source[done : match.start()])
@@ -72,12 +71,10 @@ def targets(source: str) -> Iterator[tuple[str, str]]:
 
 
 def named(text: str) -> str:
-    """Return a name as it is compared."""
     return " ".join(text.split()).lower()
 
 
 def written(inline: InlineText, translation: str) -> str:
-    """Return a translation as reStructuredText."""
     output = ""
     was_markup = is_text = False
     for piece in _flat(tight(inline.pieces(translation))):
@@ -94,7 +91,7 @@ def written(inline: InlineText, translation: str) -> str:
 
 
 def _flat(every: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with what is kept behind a pair that it is in, as markup knows no nesting; none is empty."""
+    """Yield the pieces with kept text moved behind the pair around it, as markup does not nest; none is empty."""
     path: list[Piece] = []
     text, kept = "", list[Piece]()
     for piece in every:

@@ -34,8 +34,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 class _Reader:
-    """The texts of one catalogue."""
-
     def __init__(self, source: str, options: DocumentOptions) -> None:
         self._source, self._options, self._lines = source, options, Lines(source)
         catalog, reader = loaded(source), Reader(source, self._lines)
@@ -129,7 +127,6 @@ class _Reader:
 
 
 def _objects(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the members of an object that are objects."""
     if isinstance(value, dict):
         yield from ((name, each) for name, each in value.items() if isinstance(each, dict))
 

@@ -1,8 +1,5 @@
-"""Apple's `.stringsdict`: a property list of strings that depend on a number, a width or a device.
-
-All strings are texts but those that say what a variable is:
-https://developer.apple.com/documentation/xcode/localizing-strings-that-contain-plurals.
-"""
+"""Apple's `.stringsdict`: a property list of strings by number, width or device; those describing variables stay.
+https://developer.apple.com/documentation/xcode/localizing-strings-that-contain-plurals"""
 
 from collections.abc import Iterator
 
@@ -15,12 +12,10 @@ _OF_A_VARIABLE = ("NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a property list in XML, in the encoding that it says."""
     source, encode = read_xml(data)
     values, plurals = KeyedValues(options, "objc-format", signs=""), list[set[str]]()
 
     def of_dict(entries: Element, name: str) -> Iterator[Slot]:
-        """Yield the slots of a dictionary that belongs to the text of a name."""
         key, keys = "", set()
         for element in entries.elements:
             if element.name == "key":

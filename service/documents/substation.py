@@ -65,6 +65,5 @@ def _events(source: str) -> Iterator[tuple[Line, _Event]]:
 
 
 def _follows(event: _Event, before: _Event) -> bool:
-    """Return whether an event is a later one of the same speaker in the same style."""
     same = all(event.get(key) == before.get(key) for key in ("style", "name"))
     return same and before.get("start", "").rjust(20) < event.get("start", "").rjust(20)

@@ -1,8 +1,5 @@
 """Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found. Times begin a cue.
-
-Times, numbers, settings and line ends stay as they are, and so does what is no cue. What a cue says is read and written
-by cues.py.
-"""
+Times, numbers, settings, line ends, and all that is not a cue stay. The texts of cues are left to cues.py."""
 
 import html
 import re
@@ -95,7 +92,6 @@ def _between_empty(every: Sequence[Line], *, is_vtt: bool) -> Iterator[_Group]:
 
 
 def _by_voice(line: Line) -> Iterator[Line]:
-    """Yield what each voice says in a line."""
     starts = sorted({0, *(match.start() for match in VOICE.finditer(line.text))})
     for start, end in pairwise([*starts, len(line.text)]):
         yield Line(line.number, line.text[start:end].rstrip(), line.start + start, line.ending)

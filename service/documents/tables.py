@@ -86,7 +86,6 @@ def read_records(source: str, start: int, delimiter: str, *, is_strict: bool) ->
 
 
 def _unfitting(source: str, start: int, line: int) -> DocumentError:
-    """Return what is wrong with the quotation mark at `start`."""
     quoted = _QUOTED.match(source, start)
     if quoted is None:
         return DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
@@ -100,8 +99,8 @@ def _unfitting(source: str, start: int, line: int) -> DocumentError:
 def split_records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -> Iterator[tuple[int, str, list[str]]]:
     """Yield records: the number of the first line, from 1, the text with its line end, and the cells.
 
-    An open quote goes on in the next lines if it ends there. In corpora, which `may_be_plain`, a quote is a character
-    as any other: a line with all cells is a record unless a quote is doubled, or open where the next has not all.
+    A quote may go on in the next lines. In corpora, which `may_be_plain`, it is an ordinary character: a line with all
+    cells is a record unless a quote is doubled, or open where the next line lacks cells.
     """
     csv.field_size_limit(MAX_CELL)
     number, width, waiting = 1, -1, deque[str]()
@@ -137,9 +136,9 @@ def _cells(text: str, delimiter: str) -> list[str] | None:
 def read_csv(data: bytes, options: DocumentOptions) -> Document:
     """Read comma-separated values.
 
-    The delimiter is what a first line `sep=;` says, else the one of `,`, `;`, tab and `|` of which the first records
-    have equally many, and which makes the asked columns names; there is none if there is one column. Delimiter, quotes
-    and line ends stay as they are. A translation is in quotes if the text was, or if it needs them.
+    The delimiter is what a first line `sep=;` says, else that of `,`, `;`, tab and `|` which divides the first records
+    equally and makes names of the asked columns; a single column has none. Delimiter, quotes and line ends stay; a
+    translation is quoted if the text was, or if necessary.
     """
     source, encode = decoded(data)
     sep_line = SEP_LINE.match(source)
@@ -150,9 +149,8 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
 
 
 def read_tsv(data: bytes, options: DocumentOptions) -> Document:
-    """Read tab-separated values. A cell that begins and ends with a quotation mark is one as spreadsheets write it,
-    which may have tabs, line ends and doubled quotation marks; elsewhere quotes have no special meaning.
-    """
+    """Read tab-separated values; as in spreadsheets, a cell within quotation marks may have tabs, line ends and doubled
+    quotation marks. Elsewhere quotes have no special meaning."""
     source, encode = decoded(data)
     return _document(source, encode, _tsv_records(source), options, _tsv_written)
 
@@ -211,9 +209,7 @@ def _slots(
     formulas: list[tuple[int, Edit]],
 ) -> Iterator[Slot]:
     """Yield the texts of the columns; the lines of records that lack one of them go to `short`.
-
-    Lines of `formulas` go there, each with how it is written: in quotes if it has some, as RFC 4180 wants.
-    """
+    Lines of `formulas` go there, each with how it is written: in quotes if it has some, as RFC 4180 wants."""
     for record in records:
         if indices[-1] >= len(record.cells):
             short.append(record.line)
@@ -298,7 +294,7 @@ def _csv_written(delimiter: str, _: str, is_quoted: bool, translation: str) -> s
 
 
 def _tsv_written(text: str, is_quoted: bool, translation: str) -> str:
-    """Return a cell; spreadsheets would take a quotation mark at its beginning for one around it."""
+    """Return a cell; spreadsheets would take a quotation mark at its start for the first of a pair around it."""
     if is_quoted or (translation.startswith('"') and not text.startswith('"')):
         return _quoted(translation)
     return on_one_line(translation)

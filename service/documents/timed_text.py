@@ -26,11 +26,8 @@ _LANGUAGE = re.compile(r"""\sxml:lang=(?P<value>["'](?P<code>[\w-]*+)["'])""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read timed text in the encoding that it says.
-
-    If it is in several languages, it is the cues of `options.source`, or of the first cue's language. The language that
-    is said to be theirs becomes `options.target`.
-    """
+    """Read timed text in its declared encoding. Of several languages, those cues are texts that are in
+    `options.source`, else in the first cue's. Their declared language becomes `options.target`."""
     raw, encode = decoded_xml(data)
     source, text = XmlSource(raw), raw.decode()
 
@@ -67,7 +64,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _inner(element: Element) -> Element:
-    """Return the innermost span that has all that a cue says, or else the cue."""
     match [each for each in element.children if not isinstance(each, str) or each.strip()]:
         case [Element() as inner] if inner.name.rpartition(":")[2] == "span":
             return _inner(inner)

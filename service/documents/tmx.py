@@ -1,8 +1,5 @@
 """Translation memories (`.tmx`; https://www.gala-global.org/tmx-14b): segments are translated into a variant beside.
-
-A variant in the language of the translations is kept, unless it is empty. White space in a segment is its own. A
-translation that a person should check gets a note.
-"""
+An existing variant is kept unless it is empty. White space in a segment stays. Translations to check get a note."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +11,6 @@ from service.text.languages import canonical, folded
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a memory in the encoding that it says."""
     source, encode = read_xml(data)
     reader = _Reader(source, options)
     units = list(reader.units())
@@ -53,7 +49,6 @@ class _Reader:
             raise DocumentError(f"it has no segments in {self._own or self.language!r}.", missing)
 
     def _unit(self, source: Element, target: Element | None) -> Iterator[Unit]:
-        """Yield what becomes a variant's segment, or a new variant behind that of the source."""
         raw, segment = self._source.raw, source.first("seg")
         old = target.first("seg") if target else None
         if segment is None or (target and old is None) or (old and old.text().strip() and not self._has_all):
@@ -77,7 +72,6 @@ class _Reader:
 
 
 def _named(element: Element) -> str:
-    """Return the language that a header or a unit names as that of its source, if it is one."""
     return element.attributes.get("srclang", "").replace("*all*", "")
 
 

@@ -17,10 +17,8 @@ def as_escape(character: str, form: str = "\\u%04x") -> str:
 
 
 class EscapeStyle:
-    """Which characters a source escapes, and how; all beyond ASCII if it has only such ones escaped.
-
-    Those in ASCII are escaped if `others` has them, and in any case those from `first` on.
-    """
+    """The characters that a source escapes, and their form; all beyond ASCII if it escapes only such ones.
+    Those in ASCII are escaped if `others` has them, and in any case those from `first` on."""
 
     def __init__(self, source: str, others: str = "", *, first: str = "", form: str = "\\u%04x") -> None:
         found = set(_WRITTEN.findall(source))
@@ -43,17 +41,14 @@ def joined(text: str) -> str:
 
 
 def has_half(text: str) -> bool:
-    """Return whether it has half of a character, which nothing can translate."""
     return _HALF.search(text) is not None
 
 
 def value_slots(
     start: int, end: int, value: str, place: str, encode: Callable[[str], str], mime_type: MimeType = MimeType.TEXT
 ) -> Iterator[Slot]:
-    """Yield the slot of a value, which `encode` writes, unless it has no words, or half of a character.
-
-    White space around the text is no part of it, and stays.
-    """
+    """Yield the slot of a value, without the white space around it; `encode` writes it. Values without words, or with
+    half of a character, have none."""
     text = value.strip()
     if has_words(text) and not has_half(text):
         begin = value.index(text)

@@ -18,7 +18,6 @@ _MASK = re.compile(r"<(?:img|hr) (\d+) *>")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a page in the encoding that it says."""
     raw, encode = decoded_xml(data)
     source = raw.decode()
     target = canonical(options.target) if options.target else ""
@@ -40,10 +39,8 @@ def _of_page(slot: Slot, tags: list[str]) -> Slot:
 
 
 def _masked(source: str) -> tuple[str, list[str]]:
-    """Return XHTML of the same length in which HTML reads tags of empty elements as that, and the tags.
-
-    HTML knows few: `<a id="p1"/>` begins a link there, and `<script/>` a script.
-    """
+    """Return XHTML of the same length, in which HTML recognizes tags of empty elements as such, and these tags.
+    HTML has few of them: `<a id="p1"/>` would begin a link there, and `<script/>` a script."""
     tags: list[str] = []
 
     def mask(match: re.Match[str]) -> str:

@@ -1,9 +1,8 @@
 """XLIFF 1.2 and 2 (https://docs.oasis-open.org/xliff): sources are translated into targets.
 
-A target that has a translation is kept, unless its state says that it needs one. Targets that are written get the
-state `translated`, or one that asks for a review if the call that translated them says so; in 1.2 also the qualifier
-`mt-suggestion`. Their language is written in BCP 47, whichever spelling the caller has for it. Of several `<file>`s
-those of other languages stay as they are.
+A target with a translation is kept, unless its state asks for one. Written targets get the state `translated`, or one
+that asks for a review if the call does; in 1.2 also the qualifier `mt-suggestion`. Their language is written in BCP 47,
+however the caller spells it. `<file>`s of other languages stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # 
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read XLIFF in the encoding that it says."""
     source, encode = read_xml(data)
     reader = _Reader(source, options)
     units = list(reader.units())
@@ -46,7 +44,6 @@ class _Reader:
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self) -> list[str]:
-        """Return what was left as it is, after the texts have been read."""
         notes = []
         if self._others and not any(self._is_ours.values()):
             raise self._others[0]
@@ -101,7 +98,7 @@ class _Reader:
                 yield from self._unit(source, target, segment)
 
     def _unit(self, source: Element, target: Element | None, segment: Element | None) -> Iterator[Unit]:
-        """Yield what becomes a target, or a new one after its source; in 2 the whole `segment`, which has the state."""
+        """Yield the replacement of a target, or a new one after its source; in 2 of the `segment` with the state."""
         raw, string = self._source.raw, self._inline.string(source)
         if not string.inline.has_words:
             return
@@ -147,7 +144,7 @@ class _Reader:
         return self._is_ours[element.start]
 
     def _name_language(self, source: Element) -> None:
-        """Have the element that names the languages name that of the targets, if it does not yet."""
+        """Set the targets' language on the element that names the languages, unless it is set."""
         element, key = self._languages(source), "target-language" if self._is_first else "trgLang"
         if element is not None and self._options.target and key not in element.attributes:
             element.attributes[key] = self._options.target
@@ -158,7 +155,7 @@ class _Reader:
         self.edits.append(Edit(element.start, element.inner, tag))
 
     def _languages(self, element: Element) -> Element | None:
-        """Return what names the languages of an element: in 1.2 the file that it is in, in 2 the root."""
+        """Return the element that names the languages: in 1.2 the file around `element`, in 2 the root."""
         ancestors = list(element.ancestors)
         if not self._is_first:
             return ancestors[-1]

@@ -67,7 +67,7 @@ class InlineReader:
 
 
 def _format_of(source: Element) -> ArgumentFormat:
-    """Return how the program of a file writes arguments; in a text without any, no sign has a meaning."""
+    """Return how the file's program writes arguments; in a text without any, no sign has a meaning."""
     original = next((each.attributes["original"] for each in source.ancestors if "original" in each.attributes), "")
     kind = format_of(("objc-format",) if original.endswith(_OF_APPLE) else ())
     return replace(kind, escaped="")

@@ -1,8 +1,8 @@
 """Spreadsheets (ECMA-376): shared and inline strings, text boxes, and titles of charts.
 
-Formulas, names of sheets and numbers stay, and so do texts of cells that formulas, filters or tables name: a table is
-damaged if the name of a column is not the text of its cell. The reading of Japanese words is left out of what is
-translated, as it says at which characters they are. Formulas that show text are computed when the file is opened.
+Formulas, names of sheets and numbers stay, and so do texts that formulas, filters or tables name: a table is damaged if
+a column's name is not its cell's text. Readings of Japanese words, which refer to characters, are dropped from
+translations. Formulas that show text are computed when the file is opened.
 """
 
 import html
@@ -39,7 +39,6 @@ _TEXT_FORMULA = re.compile(r'\st="str"[^<>]*>\s*<(?:\w+:)?f\b')
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a spreadsheet."""
     archive = Archive(data, "an .xlsx", "a spreadsheet")
     types = content_types(archive)
     main = next((name for name, kind in types.items() if _MAIN.fullmatch(kind)), None)
@@ -74,7 +73,7 @@ class _Reader:
         self._cells: dict[int, str] = {}  # the first one of each shared string
 
     def note_names(self, name: str, text: str) -> None:
-        """Take what formulas and tables name in a file, and which cells have shared strings."""
+        """Record the names that formulas and tables use in a file, and which cells have shared strings."""
         for formula in _FORMULA.finditer(text):
             self.named.add_formula(html.unescape(formula[1]))
         for element in _NAME.finditer(text):
@@ -88,13 +87,11 @@ class _Reader:
         self.has_text_formulas |= _TEXT_FORMULA.search(text) is not None
 
     def shared(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the texts of the table of strings."""
         strings = source.elements(lambda root: (f"{root.name.removesuffix('sst')}si",))
         for index, element in enumerate(strings):
             yield from self._text(source, element, self._cells.get(index) or source.place(element.start))
 
     def inline(self, source: XmlSource) -> Iterator[Slot]:
-        """Yield the texts of a sheet's own cells."""
         for cell in source.elements(lambda root: (f"{root.name.removesuffix('worksheet')}c",)):
             place = f"{source.part}, {cell.attributes.get('r', '')}"
             children = {each.name.rpartition(":")[2]: each for each in cell.elements}
@@ -106,7 +103,6 @@ class _Reader:
                 yield from value_slots(value.inner, value.outer, unescaped(value.text()), place, escaped)
 
     def _text(self, source: XmlSource, element: Element, place: str) -> Iterator[Slot]:
-        """Yield the text of a string, which has one format, or runs that have their own."""
         reader = Runs(element.name[: element.name.rfind(":") + 1], self.code, ' xml:space="preserve"')
         text = element.first(f"{reader.prefix}t")
         if text is None:
@@ -121,7 +117,6 @@ class _Reader:
 
 
 def _computed_at_once(source: XmlSource) -> Iterator[Edit]:
-    """Yield what makes a program compute all formulas when it opens the file."""
     for element in source.elements(lambda root: (f"{root.name.removesuffix('workbook')}calcPr",)):
         if "fullCalcOnLoad" not in element.attributes:
             start = element.start + 1 + len(element.name)

@@ -1,8 +1,7 @@
 """XML by position: elements with the bytes that they were read from, so that everything else can stay as it is.
 
-Documents are untrusted. One that declares an entity is rejected, and so is one that refers to an entity of a document
-type elsewhere: none is ever expanded, and nothing is ever loaded. Depth is limited, and only the elements that are
-asked for are kept.
+Documents are untrusted. One that declares an entity, or refers to one of an external document type, is rejected: none
+is ever expanded or loaded. Depth is limited, and only the requested elements are kept.
 """
 
 import re
@@ -29,10 +28,10 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element; its name as written, with its prefix, and its content: elements and decoded texts.
+    """An element: its name as written, with its prefix, its attributes, and its content, elements and decoded texts.
 
-    In the source, its start tag is from `start` to before `inner`, its end tag from `outer` to before `end`; for an
-    empty-element tag the last three are equal. An element that was not asked for has no `children`.
+    Its start tag is from `start` to before `inner`, its end tag from `outer` to before `end`; in an empty-element tag
+    the last three are equal. An element that was not requested has no `children`.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Element:
 
     @property
     def ancestors(self) -> "Iterator[Element]":
-        """Yield the element and those around it, the root last."""
         element: Element | None = self
         while element is not None:
             yield element
@@ -124,10 +122,7 @@ class XmlSource:
 
 
 def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Return XML in UTF-8, and what encodes it again as it was: as its byte order mark says, or its declaration.
-
-    What the declared encoding lacks is written by number.
-    """
+    """Return XML in UTF-8, and its encoder: by byte order mark, else declaration, with missing characters by number."""
     declared = _DECLARED.match(data)
     codec = "utf-8"
     if declared and not declared[1].upper().startswith((b"UTF-16", b"UCS-2")):  # which can't be read as ASCII
@@ -150,7 +145,7 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
 
 
 def read_xml(data: bytes) -> tuple[XmlSource, Callable[[str], bytes]]:
-    """Return a document in the encoding that it says, and what encodes it again when its `raw` has changed."""
+    """Return a document in its declared encoding, and the encoder of its changed `raw`."""
     data, encode = decoded_xml(data)
     return XmlSource(data), lambda raw: encode(from_raw(raw))
 
@@ -161,7 +156,7 @@ def as_raw(text: str) -> str:
 
 
 def writer_of(raw: str, element: Element) -> Callable[[str], str]:
-    """Return what writes a text as `as_raw` does, with the line ends that an element of a document has."""
+    """Return a writer like `as_raw` that uses the line ends of an element of a document."""
     return _with_crlf if "\r\n" in raw[element.inner : element.outer] else as_raw
 
 
@@ -170,12 +165,10 @@ def _with_crlf(text: str) -> str:
 
 
 def from_raw(raw: str) -> bytes:
-    """Return the document of a changed `XmlSource.raw`."""
     return raw.encode("latin-1")
 
 
 def attribute(value: str) -> str:
-    """Return a value in quotes."""
     return '"' + as_raw(value).replace('"', "&quot;") + '"'
 
 
@@ -208,7 +201,7 @@ def indent(raw: str, position: int) -> str:
 
 
 class _Parser:
-    """The elements at hand while a document is parsed."""
+    """The open elements while a document is parsed."""
 
     def __init__(self, source: XmlSource, wanted: Callable[[Element], Collection[str]]) -> None:
         self._source = source

@@ -77,7 +77,7 @@ def read_resx(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _prefix(element: Element) -> str:
-    """Return the name of the element around what is not translated."""
+    """Return the name of Android's element around text that is not translated."""
     *_, root = element.ancestors
     return next((f"{key[6:]}:g" for key, value in root.attributes.items() if value == _XLIFF), "xliff:g")
 
@@ -167,7 +167,6 @@ def _written(inline: InlineText, write: Callable[[str], str], keeps_spaces: bool
 
 
 def _raw(style: EscapeStyle, is_data: bool, keeps_spaces: bool, text: str) -> str:
-    """Return a text with escapes, also for a space behind another one."""
     text = style(text.translate(_WRITTEN))
     text = text.replace("  ", f" {_SPACE}") if keeps_spaces else text
     return text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)

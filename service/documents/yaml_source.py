@@ -1,11 +1,9 @@
 """YAML (https://yaml.org/spec/1.2.2) with the strings of a program, such as Rails' locales.
 
-Texts are the values that are strings, where libyaml finds them; they are written in the style that they had.
-
-Keys, comments, anchors, aliases, numbers, truth values and symbols stay, and so do the values of other tags than
-`!!str`. By Rails' conventions all below `formats`, and `format` below `number`, stays; a value whose key ends in
-`_html` is HTML; and if the one key of the root is a language code, as in `config/locales/en.yml`, it becomes that of
-the target.
+Texts are the values that are strings, where libyaml finds them, written in their own style. Keys, comments, anchors,
+aliases, numbers, truth values, symbols, and values of tags other than `!!str` stay. By Rails' conventions, so does all
+below `formats`, and `format` below `number`; a value whose key ends in `_html` is HTML; and if the one key of the root
+is a language code, as in `config/locales/en.yml`, it becomes the target's.
 """
 
 import functools
@@ -50,7 +48,7 @@ def is_string(plain: str) -> bool:
 
 
 def folded(lines: Sequence[str]) -> str:
-    """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
+    """Join the lines of one text: each line break is a space, and each empty line a line feed."""
     text = lines[0].rstrip(" \t")
     num_empty = 0
     for line in lines[1:]:
@@ -87,7 +85,6 @@ def write_single(style: EscapeStyle, text: str) -> str:
 
 
 def write_double(style: Callable[[str], str], text: str) -> str:
-    """Return a scalar in double quotes."""
     output = []
     for each in text:
         if each in _WRITTEN:
@@ -100,10 +97,7 @@ def write_double(style: Callable[[str], str], text: str) -> str:
 
 
 class Reader:
-    """Reads a document; positions are those of its text.
-
-    `slots_of` returns the texts of a value, as `KeyedValues.slots` does.
-    """
+    """Reads a document; positions are in its text. `slots_of` is like `KeyedValues.slots`."""
 
     def __init__(self, source: str, slots_of: Callable[..., Iterator[Slot]]) -> None:
         self._source = source
@@ -133,7 +127,6 @@ class Reader:
     def _node(
         self, event: yaml.NodeEvent, names: tuple[str, ...], depth: int, *, is_flow: bool = False
     ) -> Iterator[Slot]:
-        """Yield the texts of what begins with an event, below the keys `names`."""
         match event:
             case yaml.ScalarEvent():
                 yield from self._scalar(event, names, is_flow=is_flow)
@@ -149,7 +142,7 @@ class Reader:
                     yield from self._node(value, (*names, name), depth + 1, is_flow=bool(event.flow_style))
 
     def _key(self, event: yaml.NodeEvent, depth: int, *, is_flow: bool) -> str:
-        """Return the name of a key, whatever it is; those of the root and of blocks below it are noted."""
+        """Return the name of a key of any kind; record those of the root and of blocks below it."""
         if not is_flow:
             self.has_nested_keys |= depth > 1
             if depth == 1:
@@ -183,16 +176,13 @@ class Reader:
         yield from self._slots_of(names, start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
-        """Return where a node begins, behind its anchor and its tag."""
         found = _PROPERTIES.match(self._source, _index(event.start_mark))
         assert found is not None  # it matches nothing, too
         return found.end()
 
     def _block(self, header: int, event: yaml.ScalarEvent) -> tuple[int, int, str, Callable[[str], str]]:
-        """Return what is between the indentation of the first line and the end of the last one, and how it is written.
-
-        A folded block with lines that begin with white space is written as it is.
-        """
+        """Return the start of a block's text after its indentation, the end, and how a translation is written.
+        A folded block with lines that begin with white space is written as it is."""
         line = self._source.find("\n", header) + 1
         start = _EMPTY_LINES.match(self._source, line).end()  # type: ignore[union-attr]  # it matches nothing, too
         end = start + len(self._source[start : _index(event.end_mark)].rstrip())

@@ -1,8 +1,5 @@
-"""The current call: its id, its caller, and what it did when.
-
-Each call has one record, which `current_call` returns in any of the call's tasks. Only the event loop's thread writes
-to it; the call's trailers, its line in the access log and its spans are made from it.
-"""
+"""The current call: its id, its caller, and what it did when. Each call has one record, `current_call` in all of its
+tasks, to which only the event loop's thread writes; trailers, the access log and spans are made from it."""
 
 import enum
 import socket
@@ -31,10 +28,7 @@ def origin_of_call(*caller: Hashable) -> Origin:
 
 
 def host_of_address(address: str) -> str:
-    """Return the host that has an IP address; anything else is returned as it is.
-
-    For IPv6 it is the /64 network, within which a host may choose its addresses.
-    """
+    """Return the host of an IP address, for IPv6 its /64 network, in which it may choose addresses; else the text."""
     if ":" not in address:
         return address
     try:
@@ -59,10 +53,8 @@ class Phase(enum.Enum):
 
 
 class CallKind(enum.StrEnum):
-    """What a call asks for, by which metrics tell calls that translate from all others.
-
-    Declared where a method of an API is. How long a stream or a document takes is up to its length and its reader.
-    """
+    """The kind of a call: metrics tell calls that translate from all others. Declared where a method of an API is. The
+    duration of a stream or a document depends on its length and its reader."""
 
     __hash__ = str.__hash__  # as in `Priority`
 
@@ -89,11 +81,9 @@ class TokenUsage:
 class Accounts(Protocol):
     """Records callers' token usage."""
 
-    def charge(self, name: str, num_tokens: int) -> None:
-        """Charge the API key of this name for tokens."""
+    def charge(self, name: str, num_tokens: int) -> None: ...
 
-    def usage(self, caller: "Caller") -> TokenUsage:
-        """Return what a caller has used."""
+    def usage(self, caller: "Caller") -> TokenUsage: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +98,7 @@ class Caller:
 @dataclass(slots=True, eq=False)
 class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
-
-    If a call uses several models, `model` is the first one. Token counts are those of its translations, cached ones
-    included; characters, of documents only, are those of their texts.
-    """
+    `model` is the first one used. Token counts include cached ones; characters are counted of documents only."""
 
     method: str = ""
     request_id: str = NO_ID
@@ -142,7 +129,6 @@ class Call:
 
     @property
     def total_seconds(self) -> float:
-        """Return the time from the call's arrival to its end, or to now if it has not ended."""
         return (self.ended_seconds or time.monotonic()) - self.began_seconds
 
     @property
@@ -158,14 +144,10 @@ class Call:
         return self.num_characters or (sum(map(len, self.texts)) if self.translates else 0)
 
     def forget(self) -> None:
-        """Drop what is large: the record outlives its call.
-
-        gRPC keeps that of a failed call until Python's garbage collector runs, and an idle worker that of its last one.
-        """
+        """Drop what is large: gRPC keeps failed calls' records until garbage is collected, idle workers their last."""
         self.texts = ()
 
     def uses(self, model: str, version: str) -> None:
-        """Record which model translates; only the first one is kept."""
         if not self.model:
             self.model, self.model_version = model, version
 
@@ -179,7 +161,6 @@ class Call:
             self.caller.accounts.charge(self.caller.name, num_tokens)
 
     def end(self) -> None:
-        """Record that the call has its answer or error. Idempotent."""
         self.ended_seconds = self.ended_seconds or time.monotonic()
 
     def translated(self, translations: Iterable[Translation]) -> None:
@@ -219,7 +200,7 @@ def current_call() -> Call:
 
 
 def server_timing(seconds: Callable[[Phase], float], total_seconds: float) -> str:
-    """Return the durations of the engine's phases and of the whole call in milliseconds, as W3C's Server-Timing."""
+    """Return the milliseconds of the engine's phases and of the whole call, in the format of W3C's Server-Timing."""
     queue, encode, decode = map(seconds, ENGINE_PHASES)
     return (
         f"queue;dur={1000 * queue:.1f}, encode;dur={1000 * encode:.1f}, decode;dur={1000 * decode:.1f}, "

@@ -1,8 +1,7 @@
-"""Points at which long computations for a call may be interrupted: between blocks of about a millisecond.
+"""Checkpoints of long computations for a call, about a millisecond apart, at which they may be interrupted.
 
-Code that scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
-`ComputePool` yields to shorter work, and aborts work whose caller has gone. Elsewhere a checkpoint does nothing, so
-functions with checkpoints remain pure functions of their arguments. (The name is Trio's.)
+Code that scans a caller's text passes one at least every few thousand characters. On threads of the `ComputePool` it
+yields to shorter work, and aborts abandoned work. Elsewhere it does nothing, so functions remain pure. (Trio's name.)
 """
 
 import time
@@ -47,10 +46,8 @@ def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
 
 
 def done_within(seconds: float, function: Callable[[], None]) -> bool:
-    """Call a function, aborted at the first checkpoint after so much CPU time; return whether it finished.
-
-    CPU time takes a system call to read. It is counted once half of `seconds` have passed by the clock, which does not.
-    """
+    """Call a function, aborted at the first checkpoint after this much CPU time; return whether it finished. Reading
+    the CPU time takes a system call, the clock does not: it is read only after half of `seconds` by the clock."""
     earliest, end = time.monotonic() + seconds / 2, 0.0
 
     def passed() -> None:

@@ -56,7 +56,6 @@ def quoted(value: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a long text."""
     return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
 
 
@@ -66,7 +65,6 @@ def shown(value: object) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Format names for a message: the first of many, and the number of the others."""
     every = list(names)
     more = f" and {len(every) - _MAX_LISTED} more" if len(every) > _MAX_LISTED else ""
     return (", ".join(every[:_MAX_LISTED]) or "none") + more
@@ -111,10 +109,9 @@ class ServiceError(Exception):
     ) -> None:
         """Store the parts of the message.
 
-        `problem` describes the error. If there are `given` values, or if it begins with `{path}`, it is a format string
-        with these values by name: a caller's text is shortened and quoted, a `Path` is spelled in the terms of the API,
-        and `Public` text and numbers are shown unchanged. `allowed` and `advice` follow, as clauses without a final
-        period.
+        If there are `given` values, or if it begins with `{path}`, `problem` is a format string with these values by
+        name: a caller's text is shortened and quoted, a `Path` is spelled in the terms of the API, and `Public` text
+        and numbers are shown unchanged. `allowed` and `advice` follow, as clauses without a final period.
         """
         super().__init__(problem)
         self.problem = problem
@@ -221,8 +218,7 @@ class NotPossible(ServiceError):
 
 
 class Overloaded(ServiceError):
-    """The queue is full. `retry_after_seconds` is the server's estimate of when there will be room; a second if that is
-    unknown, as where others' work has to end first."""
+    """The queue is full; `retry_after_seconds` estimates when there is room, 1 if others' work must end first."""
 
     reason = "queue_full"
 

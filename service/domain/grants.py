@@ -1,4 +1,4 @@
-"""What the calls of an API key may use."""
+"""The grants of an API key."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the definition of a decoding option says; `domain.options` has the table of them."""
+"""The definition of a decoding option; `domain.options` has the table of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,6 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     def permits(self, value: float, high: float | None) -> bool:
-        """Return whether a value is within the bounds; `high` is given if it depends on the request."""
         if self.low is None or high is None:
             return True
         return self.low <= value <= high and not (self.excludes_low and value == self.low)  # false for NaN

@@ -208,7 +208,6 @@ class DecodingOptions:
 
     @property
     def changes_scores(self) -> bool:
-        """Return whether any option changes scores before a token is chosen."""
         return _changing(self) != _UNCHANGED
 
     @property
@@ -245,7 +244,7 @@ class RequestedOptions:
     chosen: Mapping[str, Any] = field(hash=False)
 
     def __init__(self, **chosen: float | None) -> None:
-        """Take the options of `OPTIONS`, `None` if not set; raise `TypeError` if there is none of that name."""
+        """Take values for names in `OPTIONS`, `None` if not set; raise `TypeError` for another name."""
         if unknown := chosen.keys() - OPTIONS.keys():
             raise TypeError(f"no decoding option is called {', '.join(sorted(unknown))}; known: {', '.join(OPTIONS)}")
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
@@ -254,12 +253,10 @@ class RequestedOptions:
         """Return the model's `defaults` overridden by the caller's options; `can_change_scores` tells if the model can.
 
         `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam widens
-        the beam, unless the caller set one. Asking for a temperature means sampling without a beam.
+        it, unless the caller set one. A temperature means sampling without a beam.
 
-        Raises:
-            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the requested beam, or a beam was
-                requested together with sampling, or options of sampling without it, or one that the model's bundle
-                can't serve.
+        Raise `InvalidRequest` if an option is out of range or not served by the model's bundle, if `num_hypotheses`
+        exceeds the requested beam, or if a beam is combined with sampling or options of sampling are set without it.
         """
         chosen = self.chosen
         values = dict(chosen)

@@ -16,7 +16,7 @@ ENTRY_CHARACTERS = 16  # size of an entry of numbers in an answer, about that on
 
 
 class FinishReason(enum.Enum):
-    """Why the decoding of one sequence ended."""
+    """The reason why the decoding of one sequence ended."""
 
     __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
@@ -46,7 +46,7 @@ class MimeType(enum.Enum):
 
 
 class SplitSentences(enum.Enum):
-    """Where a text is split into segments, which are translated independently."""
+    """The places where a text is split into segments, which are translated independently."""
 
     OFF = "off"  # nowhere: a text is one segment
     ON = "on"  # at the ends of sentences and lines
@@ -54,7 +54,7 @@ class SplitSentences(enum.Enum):
 
 
 class Flag(enum.Enum):
-    """What a caller should review in a segment's translation."""
+    """Reasons to review a segment's translation."""
 
     __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
@@ -104,11 +104,8 @@ class DetectedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
-    """The definition of a request option other than those of decoding.
-
-    `name` is the name of the protobuf field, `attribute` that of `TranslationRequest`. It is a flag of the command line
-    if it is `in_commands`, with `metavar` for its value, and a parameter of KServe's if it is `in_parameters`.
-    """
+    """The definition of a request option other than those of decoding. `name` is protobuf's, `attribute` the
+    `TranslationRequest`'s. If `in_commands` it is a flag with a `metavar`, if `in_parameters` a KServe parameter."""
 
     name: str
     attribute: str
@@ -128,14 +125,13 @@ def _option(help: str, **rest: str | bool) -> dict[str, str | bool]:  # noqa: A0
 class TranslationRequest:
     """One call: texts in one language to be translated into another, all with the same options.
 
-    An empty `model` is chosen by the language pair. An empty `model_version` is the highest one. With an empty
+    An empty `model` is chosen by the language pair, an empty `model_version` is the highest; without a
     `source_language_code`, each text's language is detected. `deadline_seconds` is on the clock of `time.monotonic()`.
 
-    `target_prefixes`, one for each text or none at all, are the required beginnings of the translations. `glossary`
-    names one of the server's; `terms` take precedence over it. `placeholders` are kept besides those of common kinds. A
-    segment that is too long for the model is split at the best position, or rejected if the request `is_strict`. A text
-    whose detected language is not translated into the target is rejected, or returned unchanged if the request
-    `keeps_other_languages`.
+    `target_prefixes`, one for each text or none, are the required beginnings of the translations. `terms` take
+    precedence over the server's `glossary`. `placeholders` are kept besides the common kinds. A segment that is too
+    long for the model is split at the best position, or rejected if `is_strict`. A text whose detected language is not
+    translated into the target is rejected, or returned unchanged if `keeps_other_languages`.
     """
 
     texts: tuple[str, ...]
@@ -202,9 +198,7 @@ REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """Limits of one call: characters in all its texts, segments, and characters in its answer.
-
-    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
-    """
+    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment."""
 
     max_characters: int
     max_segments: int
@@ -222,9 +216,9 @@ class KeptPart(NamedTuple):
 class Hypothesis(NamedTuple):
     """One candidate translation of a text or of one of its segments.
 
-    `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. Of
-    a text, `finish_reason` is that of its first segment that was cut off, if there is one. `flags`, `alignment`, from
-    the source to `text`, and `kept`, sorted and disjoint, are a segment's; the alignment may be empty.
+    `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. A
+    text's `finish_reason` is that of its first segment that was cut off, if any. `flags`, `kept`, sorted and disjoint,
+    and `alignment`, from the source to `text` and maybe empty, are a segment's.
     """
 
     text: str
@@ -237,11 +231,8 @@ class Hypothesis(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a text that was translated independently: its position in text and translation, and how its decoding
-    ended.
-
-    Positions are code points, from start to before end.
-    """
+    """A part of a text translated on its own: its positions in text and translation, and how its decoding ended.
+    Positions are code points, from start to before end."""
 
     source_start: int
     source_end: int
@@ -256,9 +247,8 @@ class Segment(NamedTuple):
 class Translation(NamedTuple):
     """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
 
-    `finish_reason` is that of the first segment that was cut off, if there is one. `alignment` is empty unless
-    requested; `detected_language_code` unless the request left the source language out; `pivot_language_code` unless
-    two models translated, by way of that language.
+    `finish_reason` is that of the first segment that was cut off, if any. `alignment` is empty unless requested,
+    `detected_language_code` unless detected, `pivot_language_code` unless two models translated by way of it.
     """
 
     text: str
@@ -273,10 +263,7 @@ class Translation(NamedTuple):
 
 class TranslationResult(NamedTuple):
     """The answer to one call: the model and version used, and one translation per text, in order.
-
-    If detected languages led to several models, it is the first text's; of two models by way of a pivot language, the
-    second, which wrote the translation.
-    """
+    Of several models by detected languages, it is the first text's; of two with a pivot language, the second."""
 
     model: str
     model_version: str

@@ -35,11 +35,8 @@ _LEAST_SECONDS = 0.25
 
 
 class BurstAllowance:
-    """How long a queue may still be long: a leaky bucket of `INTERVAL_SECONDS`.
-
-    A burst turns into throughput, while a queue that stays long only adds delay. Has no clock of its own: times may
-    come from any monotonic clock.
-    """
+    """A leaky bucket of `INTERVAL_SECONDS`: the time for which a queue may still be long.
+    Bursts become throughput, while a queue that stays long only adds delay. Times may come from any monotonic clock."""
 
     def __init__(self) -> None:
         self._used_seconds = 0.0
@@ -101,13 +98,12 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
 class Admission:
     """Measures the queue by work, not by calls: the estimated row-steps that wait, times the measured seconds of each.
 
-    Callers take turns, and so do each caller's calls (`waiting`). A new call therefore does not wait for the whole
-    queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
-    its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
-    others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
-    sooner or later. Until something has been measured, calls are rejected only if the queue is full.
-
-    Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
+    Callers take turns, and so do each caller's calls (`waiting`), so a new call does not wait for the whole queue:
+    ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of its
+    caller's other calls as it has itself. Excess demand thus rejects the caller that causes it. Estimates describe
+    typical sequences: a long queue comes close to them, a single text may differ much. Until something was measured,
+    only a full queue rejects. Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from
+    slightly different moments.
     """
 
     def __init__(self, queue: RequestQueue, costs: Costs, max_waiting: int, max_queue_seconds: float) -> None:
@@ -146,10 +142,7 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Accept or reject the sequences of one call, of one deadline, as a whole.
-
-        `num_rows` is the average of used rows per worker.
-        """
+        """Accept or reject all sequences of one call and deadline; `num_rows` is the mean of used rows per worker."""
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
@@ -227,8 +220,7 @@ class Admission:
         return limit if burst.is_used_up else max(BURST_SECONDS, limit)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
-        """Estimate how long `rows` row-steps take once they have slots, with `num_rows` rows in use in each worker;
-        `longest` is the number of steps of the longest sequence."""
+        """Estimate the time of `rows` row-steps, the longest sequence `longest` steps, with `num_rows` per worker."""
         costs = self._costs
         return max(rows * costs.seconds_per_row, longest * costs.turn_seconds(num_rows))
 

@@ -24,7 +24,7 @@ _NO_RUNS = (0,) * LONGEST_REPEAT
 
 
 def _packing(kind: np.dtype[np.void]) -> struct.Struct:
-    """Return what packs the fields of a structure, which is several times faster than NumPy's own assignment."""
+    """Return a packer for the fields of a structure, several times faster than NumPy's assignment."""
     characters = {np.dtype(np.int64): "q", np.dtype(np.uint64): "Q", np.dtype(np.int32): "i", np.dtype(np.float32): "f"}
     fields = [kind[name] for name in kind.names or ()]
     packing = struct.Struct("=" + "".join(f"{int(np.prod(each.shape))}{characters[each.base]}" for each in fields))
@@ -39,9 +39,8 @@ _ROW_PACKING = _packing(fused_io.ROW)
 class SearchState:
     """Arrays of `bundle.fused_io`, whose `ROW` has one entry per row. Only beams use the last four.
 
-    A row's `slot` says which row of a fused graph's caches is its own: these never move, so when a row moves, the two
-    rows swap their slots, and slots are always a permutation. The sources of a sequence's rows are in the slot that its
-    first row had when it joined.
+    A row's `slot` is its row of a fused graph's caches, which never move: when a row moves, both rows swap slots, so
+    slots are always a permutation. A sequence's sources are in the slot that its first row had when it joined.
     """
 
     rows: Records  # (N,) of `ROW`
@@ -215,7 +214,7 @@ class Batch:
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
-        """Free a sequence's rows and fill the gaps with the last live rows; returns the moves, each row once."""
+        """Free a sequence's rows and fill the gaps with the last live rows; return the moves, each row once."""
         num_left = len(self._owners) - len(sequence.slots)
         holes = [row for row in sequence.slots if row < num_left]
         beyond = [row for row in range(num_left, len(self._owners)) if self._owners[row] is not sequence]

@@ -12,12 +12,10 @@ class EngineConfig:
 
     With `max_slots` `None`, the model loader measures how many are worthwhile on this machine. `kv_capacity` is the
     maximum number of tokens per row, forced prefix included; `None` means the model's limit plus its longest prefix.
-    `max_encode_tokens` bounds the padded area (rows times longest source) of one encoder run, so that new sequences do
-    not stall running ones (`pace` may lower the bound); a single longer source still gets a run of its own. At most
-    `max_waiting` sequences wait, each at most `max_queue_seconds`; 0 leaves that limit to `admission`.
-
-    With `checks_integrity`, for tests, the engine checks its state in each turn and fails if it is inconsistent; with
-    many requests, these are checked less often.
+    `max_encode_tokens` bounds the padded area (rows times longest source) of an encoder run, so that running sequences
+    do not stall (`pace` may lower it); a single longer source gets its own run. At most `max_waiting` sequences wait,
+    each at most `max_queue_seconds`; 0 leaves that limit to `admission`. With `checks_integrity`, for tests, the engine
+    fails if its state is inconsistent after a turn; with many requests, these are checked less often.
     """
 
     max_slots: int | None = None

@@ -1,4 +1,4 @@
-"""What steps, encoder runs and outputs will take, learnt from earlier ones: the only estimates of the engine."""
+"""Estimates of the costs of steps, encoder runs and outputs, learnt from earlier ones: the engine's only ones."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _MOST = 4.0
 
 
 class Average:
-    """What was measured per unit: all that was measured by all units, later measurements counting more."""
+    """A measurement per unit: the total over the number of units, later measurements counting more."""
 
     def __init__(self, mean: float = 0.0, count: float = 0.0) -> None:
         """Start with `mean` as if `count` units had been measured in a first measurement; 0 if nothing is known."""
@@ -33,9 +33,8 @@ class Average:
 class Costs:
     """The costs of work on an engine's workers. Not thread-safe: the engine uses it under its lock.
 
-    A row-step is one step of one hypothesis: a beam of four makes four per step. How a step's time grows with its rows
-    is measured once, by warm-up; turns then tell by how much they are slower than that, with whatever number of rows.
-    So a server that is kept at some number of rows also knows what others take now.
+    A row-step is one step of one hypothesis: a beam of four makes four per step. Warm-up measures once how a step's
+    time grows with its rows; turns measure a common slowdown, at any number of rows, which then applies to all numbers.
     """
 
     def __init__(self, num_workers: int, max_rows: int, step_seconds: Mapping[int, float] | None = None) -> None:
@@ -59,8 +58,7 @@ class Costs:
     def stepped(
         self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float, other_seconds: float = 0.0
     ) -> None:
-        """Record the duration of a run of `num_steps` steps that began with `num_rows` rows, and `other_seconds` that
-        its turn took besides it and encoding."""
+        """Record a run that began with `num_rows` rows, and the `other_seconds` of its turn besides it and encoding."""
         self._other_seconds.add(other_seconds, num_steps)
         self._slowness.add(max(seconds, num_steps * _LEAST_SECONDS), num_steps * self._shape[num_rows])
         self._live_share.add(num_row_steps, num_rows * num_steps)
@@ -98,8 +96,7 @@ class Costs:
         return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]
 
     def turn_seconds(self, num_rows: int) -> float:
-        """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
-        followed by a new one, and of all else. 0 while unknown."""
+        """Estimate a step with its share of the turn, such as encoding one source per ended sequence; 0 if unknown."""
         num_rows = min(num_rows, self.max_rows)
         seconds = self._slowness.mean * self._shape[num_rows]
         if not seconds:

@@ -24,15 +24,13 @@ def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
 def lower_priority() -> None:
     """Give the calling thread, and those it starts from now on, lower priority than the process's other threads.
 
-    Workers keep every CPU busy. At equal priority, each of the handful of times that a call wakes the event loop, it
-    waits up to a 4 ms tick for a CPU, or is preempted while it holds the GIL. At five times its capacity, a server on
-    two CPUs took 20 to 46 ms (99th percentile) to reject calls, and 10 to 11 ms with its workers at lower priority
-    (`benchmarks.overload`).
-    Other processes of the same control group take precedence as well.
+    Workers keep every CPU busy. At equal priority, the event loop waits up to a 4 ms tick for a CPU each of the few
+    times that a call wakes it, or is preempted while it holds the GIL. At five times its capacity, a server on two CPUs
+    took 20 to 46 ms (99th percentile) to reject calls, and 10 to 11 ms with its workers at lower priority
+    (`benchmarks.overload`). Other processes of the same control group take precedence as well.
 
-    Linux has a niceness per thread, from -20 to 19, inherited by child threads; elsewhere it is per process, and
-    nothing is done. Nor is anything done where a sandbox forbids it, or for the main thread, whose niceness is the
-    reference.
+    Linux has a niceness per thread, from -20 to 19, inherited by child threads. Nothing is done elsewhere, where it is
+    per process, where a sandbox forbids it, or for the main thread, whose niceness is the reference.
     """
     own, main = threading.get_native_id(), os.getpid()
     if sys.platform == "linux" and own != main:
@@ -43,9 +41,7 @@ def lower_priority() -> None:
 
 def show_thread_name() -> None:
     """Give the calling thread its Python name, in at most 15 bytes, in the system's eyes too: in `top -H` and /proc.
-
-    Child threads of libraries inherit it. Python does so itself from 3.14 on. Does nothing where there is no /proc.
-    """
+    Child threads of libraries inherit it. Python does so itself from 3.14 on. Does nothing where there is no /proc."""
     own = threading.current_thread()
     with suppress(OSError):
         Path(f"/proc/self/task/{own.native_id}/comm").write_text(own.name, encoding="utf-8")

@@ -27,10 +27,9 @@ _FAILED = "the engine has failed and is being restarted"
 class Engine:
     """Continuous batching: sequences join when slots are free and leave when they end, without waiting for a batch.
 
-    Here are the engine's life and what callers do; `turns` is what its workers do. Every sequence accepted by `submit`
-    gets exactly one terminal update, whatever happens.
-
-    An engine starts once. After a failure it may be restarted; once stopped, it stays stopped.
+    This is the engine's life and interface; its workers' part is `turns`. Every sequence accepted by `submit` gets
+    exactly one terminal update. An engine starts once. After a failure it may be restarted; once stopped, it stays
+    stopped.
     """
 
     def __init__(
@@ -42,11 +41,8 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         step_seconds: Mapping[int, float] | None = None,
     ) -> None:
-        """Create an engine that is not started yet.
-
-        `step_seconds` are measured durations of a worker's step by the number of its rows, all of them included. If
-        they were not measured, no call is rejected for the length of the queue until the engine has measured a step.
-        """
+        """Create an engine that is not started yet. `step_seconds` are a worker's measured seconds per step, by its
+        rows. Without, queues are not limited until the first step."""
         self._config = config
         self.listener = listener
         self._clock = clock
@@ -136,11 +132,8 @@ class Engine:
             self.turns.fail_all()
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:
-        """Terminate the runs under way, accept no more work, and fail accepted sequences with `Unavailable` and
-        `reason`.
-
-        Thread-safe; does not wait for the threads. Has no effect on an engine that has already failed or was stopped.
-        """
+        """Terminate runs, accept no more work, and fail accepted sequences with `Unavailable` and `reason`.
+        Thread-safe; does not wait for the threads. Has no effect on an engine that has failed or was stopped."""
         with self._lock:
             turns = self.turns
             is_first = turns.closed is None
@@ -156,10 +149,8 @@ class Engine:
             turns.fail_all()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent.
-
-        Return whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
-        """
+        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent. Return
+        whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here."""
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._lock:
             self.failure = None
@@ -187,10 +178,7 @@ class Engine:
     # What callers do.
 
     def check_queue(self, priority: Priority, origin: Origin) -> None:
-        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe.
-
-        While nobody waits, as nearly always, `submit` decides.
-        """
+        """Reject a call that would wait too long, before any work; if none waits, `submit` does. Thread-safe."""
         turns = self.turns
         if turns.closed is not None:
             raise self._not_accepted(turns.closed)
@@ -198,9 +186,8 @@ class Engine:
             self._admission.check_queue(turns.max_slots - turns.num_rows, priority, origin, self._clock())
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
-        """Check that sequences such as these would be accepted now; they may be another engine's. Return how long they
-        take on an idle server, 0 while unknown. Thread-safe.
-        """
+        """Check that sequences such as these, which may be another engine's, would be accepted now.
+        Return their seconds on an idle server, 0 while unknown. Thread-safe."""
         with self._lock:
             self._check_admission(sequences)
         return self._admission.alone_seconds(sequences)

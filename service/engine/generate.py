@@ -68,7 +68,6 @@ class OfflineEngine:
         return future
 
     def generate(self, sequences: Sequence_[Sequence], timeout_seconds: float | None = None) -> list[Hypotheses]:
-        """Decode sequences together to their ends; returns each one's hypotheses, in order."""
         return self.submit(sequences).result(timeout_seconds)
 
     def decode(self, rows: Iterable[Row], options: DecodingOptions) -> list[Hypotheses]:
@@ -95,12 +94,10 @@ class _Call:
             self.future.set_result([])
 
     def end(self, update: SequenceUpdate) -> bool:
-        """Record how one of them ended; returns whether all have."""
         self._updates[update.sequence] = update
         return len(self._updates) == len(self._sequences)
 
     def conclude(self, cause: BaseException | None) -> None:
-        """Set the result; `cause` is the error that made the engine fail."""
         updates = [self._updates[sequence] for sequence in self._sequences]
         error = next((update.error for update in updates if update.error is not None), None)
         if error is None:

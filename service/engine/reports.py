@@ -1,4 +1,4 @@
-"""What the engine reports, and to whom: updates of sequences, statistics of turns, failures."""
+"""Reports of the engine to its listener: updates of sequences, statistics of turns, failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,8 @@ class TurnStats(NamedTuple):
     """One turn that ran something. The encoder's counts are 0 when it did not run, and likewise those of the decoder.
 
     The decoder's run began with `batch_size` rows and made `num_steps` steps, 0 if it failed or was interrupted at
-    once.
-
-    `encoded_tokens` counts live source tokens and `padded_tokens` the computed area (rows times longest source, so at
-    least `encoded_tokens`). `num_generated` counts one token per running sequence and step, however wide
-    its beam, without forced prefix tokens.
+    once. `encoded_tokens` are live source tokens, `padded_tokens` the computed area (rows times longest source).
+    `num_generated` counts one token per running sequence and step, whatever its beam, without forced prefix tokens.
     """
 
     ended_seconds: float  # on the engine's clock
@@ -37,8 +34,8 @@ class TurnStats(NamedTuple):
 class EngineSnapshot:
     """The engine's current state. `turn_seconds` is the age of the turn under way, 0 when idle: input for a watchdog.
 
-    `num_waiting_tokens` counts the source tokens of waiting sequences. `wait_seconds` estimates how long a new call
-    would wait if all calls took turns, regardless of caller: 0 while there are free slots.
+    `num_waiting_tokens` are source tokens. `wait_seconds` estimates how long a new call would wait if all calls took
+    turns, regardless of caller: 0 while there are free slots.
     """
 
     num_waiting: int
@@ -55,11 +52,8 @@ class EngineListener(Protocol):
     """Receives the engine's events on the engine's threads; must be fast and thread-safe, and must not raise."""
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """Receive all terminal updates of one turn, and the progress of running sequences that requested it.
-
-        No progress of a sequence follows its terminal update. Must not wait for the engine. If it raises anyway, the
-        engine fails and delivers these updates once more.
-        """
+        """Receive all terminal updates of one turn, and requested progress, none of it after a sequence's update. Must
+        not wait for the engine. If it raises anyway, the engine fails and delivers these updates once more."""
 
     def on_turn(self, stats: TurnStats) -> None:
         """Receive the statistics of a turn that ran something, after its updates, perhaps a few turns late."""

@@ -16,17 +16,15 @@ Unwanted = tuple[Sequence, ServiceError, FinishReason]  # who is to be dropped, 
 
 
 class RequestQueue:
-    """The accepted sequences: those that wait for slots (`waiting`) and those that are decoded, with their deadlines
-    and cancellations. Each gets exactly one update, which `take_updates` returns.
+    """The accepted sequences, those that wait for slots (`waiting`) and those being decoded, with deadlines and aborts.
 
-    Not thread-safe: the engine's threads use it under one lock. Query the parts directly, but make changes through this
-    class only.
+    Each gets exactly one update, which `take_updates` returns. Not thread-safe: the engine's threads use it under one
+    lock. Query the parts directly, but make changes through this class only.
     """
 
     def __init__(
         self, max_waiting: int, clock: Callable[[], float], tokens_of: Callable[[Sequence], float] = lambda _: 0.0
     ) -> None:
-        """Estimate the tokens of a sequence by `tokens_of`."""
         self._clock = clock
         self._tokens_of = tokens_of
         self.waiting = WaitingQueue(max_waiting)
@@ -54,14 +52,13 @@ class RequestQueue:
             sequence.status = SequenceStatus.RUNNING
 
     def abort(self, sequences: Iterable[Sequence]) -> bool:
-        """Note that callers gave up sequences; returns whether any of them is live."""
+        """Note that callers gave up sequences; return whether any of them is live."""
         aborted = [sequence for sequence in sequences if sequence in self.live]
         self.aborted.extend(aborted)
         return bool(aborted)
 
     def take_unwanted(self, now_seconds: float) -> Iterator[Unwanted]:
-        """Return whom to drop now: sequences given up since the last call, then those whose deadline is not after
-        `now_seconds`, earliest first. A sequence may come twice."""
+        """Yield sequences to drop: those newly given up, then expired ones, earliest first. One may come twice."""
         aborted, self.aborted = self.aborted, []
         for sequence in aborted:
             yield sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED
@@ -69,7 +66,6 @@ class RequestQueue:
             yield sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE
 
     def next_deadline(self) -> float | None:
-        """Return the earliest deadline of a sequence that has not ended; `None` if there is none."""
         while self._deadlines and self._deadlines[0][-1].status is SequenceStatus.FINISHED:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
@@ -95,13 +91,10 @@ class RequestQueue:
         return updates
 
     def put_back(self, updates: Iterable[SequenceUpdate]) -> None:
-        """Put back updates that were taken and could not be delivered."""
         self.updates = [*updates, *self.updates]
 
     def check_integrity(self, assigned: Iterable[Sequence]) -> None:
-        """Check that each accepted sequence is in exactly one place, waiting or `assigned` to a worker, that no
-        sequence gets two updates, and that each deadline is watched once.
-        """
+        """Check that each sequence is waiting or `assigned`, has one update at most, and one watched deadline."""
         self.waiting.check_integrity()
         places = Counter((*self.waiting.candidates(), *assigned))
         twice = [sequence.call.request_id for sequence, count in places.items() if count > 1]

@@ -39,7 +39,7 @@ class EncodeJob(NamedTuple):
 
 
 class RunLimits(NamedTuple):
-    """When a run ends, if not all of its rows end before. It may end earlier once a row has ended."""
+    """Limits of a run, which also ends with all of its rows, and may end once a row has ended."""
 
     max_steps: int
     returns_after: int = 0  # ends as soon as so many rows have ended; 0: however many have
@@ -50,7 +50,7 @@ ONE_STEP: Final = RunLimits(1)
 
 
 class SearchRun(NamedTuple):
-    """What a run did, besides changing the rows."""
+    """The outcome of a run, besides the changed rows."""
 
     num_steps: int  # 0 if it was interrupted at once
     num_row_steps: int  # the rows of every step
@@ -63,8 +63,7 @@ _RESULTS = itemgetter(*(_PLACES[name] for name in SearchRun._fields))
 
 
 class Control:
-    """What a run of the search is told and what it tells (`fused_io.CONTROL`): `fields`, (16,) int32, which the search
-    reads and writes. Any thread may interrupt a run."""
+    """Input and output of a search run: `fields`, (16,) int32 (`fused_io.CONTROL`). Any thread may interrupt a run."""
 
     def __init__(self, spec: RunnerSpec) -> None:
         control = np.zeros(1, fused_io.CONTROL)
@@ -86,27 +85,21 @@ class Control:
         self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_NOW
 
     def interrupt_for_newcomers(self) -> None:
-        """Make the run under way end once it has made `RunLimits.least_steps`; never undoes `interrupt`. The caller
-        holds the lock that guards `clear_interrupt`."""
+        """End the run after `RunLimits.least_steps`; never undoes `interrupt`. Hold the lock of `clear_interrupt`."""
         if self._memory[_PLACES["interrupt"]] == fused_io.NO_INTERRUPT:
             self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_FOR_NEWCOMERS
 
     def clear_interrupt(self) -> None:
-        """Undo `interrupt`, once whatever it was for is going to be processed before the next run."""
+        """Undo `interrupt`, once its reason will be handled before the next run."""
         self._memory[_PLACES["interrupt"]] = fused_io.NO_INTERRUPT
 
 
 class Runner(Protocol):
-    """Computes; the engine decides what moves where. Rows [0, n) are live.
-
-    All methods except `terminate` are called on the engine's thread. A method that raises has failed for all sequences
-    of the call, and the runner stays usable.
-    """
+    """Computes; the engine decides what moves where. Rows [0, n) are live. All methods except `terminate` are called on
+    the engine's thread. A method that raises has failed for all sequences of the call, and the runner stays usable."""
 
     @property
-    def spec(self) -> RunnerSpec:
-        """Return the limits and special tokens, which never change."""
-        ...
+    def spec(self) -> RunnerSpec: ...
 
     @property
     def control(self) -> Control: ...
@@ -117,16 +110,12 @@ class Runner(Protocol):
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which follow the live rows.
-
-        Return per job whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
-        """
+        Return per job whether the encoder's output is finite; if not, the job's rows are unusable until cleared."""
         ...
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
         """Advance the first `num_rows` rows in place until the limits, an interrupt, or the last row's end.
-
-        Rows that have ended have another `status` than `RUNNING`; they must leave before the next run.
-        """
+        Rows that have ended have another `status` than `RUNNING`; they must leave before the next run."""
         ...
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:

@@ -28,10 +28,7 @@ _END_SECONDS = 0.00008
 
 class StepPlan(NamedTuple):
     """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for a run.
-
-    `num_tokens` are their source tokens, `num_padded_tokens` the tokens that the encoder computes: rows times longest
-    source, or the same number if it needs no padding.
-    """
+    `num_tokens` are source tokens, `num_padded_tokens` what the encoder computes: padded, rows times longest source."""
 
     admitted: tuple[Sequence, ...]
     num_tokens: int = 0
@@ -45,10 +42,9 @@ def schedule(
     """Choose the sequences to admit, at most `max_sequences`; `pads` says whether the encoder pads their sources.
 
     `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more slots than are
-    free blocks all behind it, so none is overtaken forever. Within the encoder run (of at most `max_encode_tokens`
-    tokens; if it pads, padding included, and at least half of them live) a sequence of unsuitable length may be
-    skipped; then nothing else of its call is admitted before it, and as the first of the next turn it joins whatever
-    its length.
+    free blocks all behind it, so none is overtaken forever. Within the encoder run (at most `max_encode_tokens` tokens;
+    if it pads, padding included, and at least half of them live) a sequence of unsuitable length may be skipped; then
+    nothing else of its call is admitted before it, and it joins first in the next turn, whatever its length.
     """
     admitted: list[Sequence] = []
     skipped: set[Origin] = set()
@@ -83,10 +79,10 @@ def awaited_seconds(costs: Costs) -> float:
 def encode_budget(costs: Costs, num_rows: int, num_free: int, max_tokens: int) -> int:
     """Return the most padded source tokens to encode in this turn, 1 to `max_tokens`, with `num_rows` slots in use.
 
-    During an encoder run no sequence gets a token; while it is postponed, slots stay empty. So with at least half of
-    the slots in use, encoding may take as long as a run: running sequences then slow down at most twofold. With more
-    empty slots it may take longer, in proportion to empty slots per slot in use. In any case it may take
-    `awaited_seconds`: a pause that no reader notices, and sources encoded together cost less than one in each turn.
+    During an encoder run no sequence gets a token; while it is postponed, slots stay empty. With at least half of the
+    slots in use, encoding may take as long as a run, so running sequences slow down at most twofold; with fewer,
+    longer, in proportion to empty slots per slot in use. It may always take `awaited_seconds`, a pause that no reader
+    notices, as encoding sources together costs less than one in each turn.
     """
     if not num_rows or not costs.token_seconds:
         return max_tokens
@@ -107,11 +103,10 @@ def run_limits(
     """Return the limits of the next run, with `num_rows` rows of `num_sequences` sequences.
 
     `is_awaited` says whether somebody waits for the run's end when it begins: to join, or for tokens. Whoever begins to
-    wait while it is under way waits until it has taken as long as an awaited one: a turn takes the interpreter from the
-    event loop, and with runs of 3 ms, and those that ended at each newcomer, a server of short texts had a quarter less
-    capacity. `needs_row` says whether sequences wait that can join only once others have ended. `seconds_left` is the
-    time to the next deadline, `steps_to_first_token` how many steps somebody must wait for the first token that can be
-    reported.
+    wait later waits until it has taken as long as an awaited one: turns take the interpreter from the event loop, and
+    with runs of 3 ms, or ending at each newcomer, a server of short texts had a quarter less capacity. `needs_row`:
+    sequences wait that can join only once others have ended. `seconds_left` is the time to the next deadline,
+    `steps_to_first_token` the number of steps to the first token that can be reported.
     """
     step_seconds = costs.step_seconds(num_rows)
     if not step_seconds:

@@ -1,4 +1,4 @@
-"""How a worker advances its sequences: the search in C++ chooses tokens, and what it has done is read here."""
+"""Advances a worker's sequences: the search in C++ chooses tokens, and its outcome is read here."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ from service.engine.sequence import DecodedHypothesis, Sequence
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the sequences in one run: the ones that ended, and those that got a first token."""
+    """The sequences that ended in one run, and those that got a first token."""
 
     num_steps: int = 0
     num_row_steps: int = 0  # the rows of every step: one that ends within the run makes none after that
@@ -111,7 +111,6 @@ class Search:
         return tuple(hypotheses)
 
     def _with_attention(self, hypothesis: DecodedHypothesis, sequence: Sequence, slots: list[int]) -> DecodedHypothesis:
-        """Add the attention of a hypothesis, whose steps were made by rows with these slots."""
         attention = self._runner.attention(slots, len(sequence.source_ids))
         if attention is None:
             return hypothesis
@@ -120,16 +119,14 @@ class Search:
 
 
 def produced_nan(part: str) -> EngineFailure:
-    """Return the failure of a sequence for which a part of the model, such as "decoder", produced NaN."""
     return EngineFailure("the {part} produced NaN for this text", part=Public(part), advice="report it")
 
 
 def normalized(log_prob: float, length: int, length_penalty: float) -> float:
     """Divide a summed log-probability by `length ** length_penalty`, in float32 as transformers does.
 
-    `length` counts all tokens after the start token, including the model's forced prefix, such as M2M100's language
-    token, and the end-of-sentence token. The caller's own prefix does not count, like transformers'
-    `decoder_input_ids`.
+    `length` counts all tokens after the start token, including a forced prefix, such as M2M100's language token, and
+    the end-of-sentence token, but not the caller's own prefix, like transformers' `decoder_input_ids`.
     """
     return float(np.float32(log_prob) / np.float32(length**length_penalty))
 

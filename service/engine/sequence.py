@@ -30,13 +30,13 @@ class SequenceStatus(enum.Enum):
 class Sequence:
     """One source to decode and its options; created by the translator, owned by the engine from `submit` to its update.
 
-    `source_ids` ends with the end-of-sentence token and includes the language pair's prefix; `target_prefix_ids` are
-    forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids` are the caller's own
-    beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
-    scores, which cover only tokens chosen by the model. A sequence is at most one sample: if `options` request several,
-    each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by the call's origin
-    (`waiting`), no part of which callers may choose; its request id, which they may, is for messages only. The engine
-    does not use `joint_updates`. With `wants_attention`, hypotheses have theirs, if the runner records it.
+    `source_ids` include the language pair's prefix and end with the end-of-sentence token; `target_prefix_ids` are
+    forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids`, the caller's beginning of
+    the translation, are forced after those, part of every hypothesis and of `max_output_tokens`, but not of scores. A
+    sequence is at most one sample: each of several has its own seed. Times are on `time.monotonic()`'s clock. Turns are
+    taken by the call's origin (`waiting`), no part of which callers may choose; its request id, which they may, is for
+    messages only. The engine ignores `joint_updates`. With `wants_attention`, hypotheses have theirs, if the runner
+    records it.
     """
 
     source_ids: tuple[int, ...]
@@ -83,9 +83,9 @@ class Sequence:
 class DecodedHypothesis:
     """Token ids of one finished candidate, without start token, prefix and end-of-sentence token.
 
-    `score` is its length-normalized log-probability (NaN if scores were not requested under greedy search), including
-    that of a repetition that was removed. `attention` (T, S), if it was wanted and is recorded, is how much each token
-    attended to each one of the source; rows sum to 1.
+    `score` is its length-normalized log-probability (NaN unless requested in greedy search), including that of a
+    removed repetition. `attention` (T, S), if wanted and recorded, is how much tokens attended to source tokens; rows
+    sum to 1.
     """
 
     token_ids: tuple[int, ...]
@@ -104,11 +104,8 @@ class SequenceProgress:
 
 @dataclass(frozen=True, slots=True)
 class SequenceUpdate:
-    """The one terminal message about a sequence.
-
-    Either `error` is set, or `hypotheses` holds `num_hypotheses` candidates, best first. For an aborted or expired
-    sequence `error` is `Cancelled` or `DeadlineExceeded`, with the matching finish reason.
-    """
+    """The one terminal message about a sequence. Either `error` is set, `Cancelled` or `DeadlineExceeded` for an
+    aborted or expired one, or `hypotheses`, best first."""
 
     sequence: Sequence
     finish_reason: FinishReason | None
@@ -141,10 +138,7 @@ class JointUpdates:
 
 
 def stream_seed(seed: int, sample: int) -> int:
-    """Return the seed of one sample's own random stream; `seed` and `sample` are taken modulo 2 ** 64.
-
-    `kernels/src/search/sampling.cpp` draws the numbers.
-    """
+    """Return the seed of one sample's random stream, modulo 2 ** 64; `search/sampling.cpp` draws from it."""
     return mixed((mixed((seed + _GAMMA) & _MASK) + sample) & _MASK)
 
 

@@ -26,8 +26,7 @@ _CHECKED_AT_ONCE = 16  # requests per integrity check, on average
 
 class Turns:
     """The state that workers share: the queue from which they take sequences, who is assigned to which worker, and the
-    costs. One lock guards it; each worker has its runner, rows and thread to itself.
-    """
+    costs. One lock guards it; each worker has its runner, rows and thread to itself."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Turns:
     # A worker's turn, on its thread.
 
     def run_turn(self, worker: Worker) -> bool:
-        """Run one turn of a worker, once there is something to do; returns whether there may be another."""
+        """Run one turn of a worker, once there is something to do; return whether there may be another."""
         plan = self.begin(worker)
         if plan is not None and (plan.admitted or worker.batch.num_rows):
             turn = worker.run(plan)
@@ -181,7 +180,6 @@ class Turns:
         return self._even_share() - worker.batch.num_sequences
 
     def _even_share(self) -> int:
-        """Return how many sequences each worker would run if all workers ran equally many, rounded up."""
         total = self.queue.waiting.num_sequences + sum([each.batch.num_sequences for each in self.workers])
         return -(-total // len(self.workers))
 
@@ -212,7 +210,7 @@ class Turns:
             worker.unreported.clear()
 
     def _note_first_tokens(self, worker: Worker, turn: Turn) -> list[float]:
-        """Note when sequences got their first token; returns how long after their arrival."""
+        """Note when sequences got their first token; return how long after their arrival."""
         seconds_since_arrival = []
         for sequence, part in turn.result.first_tokens:
             if sequence in worker.assigned:
@@ -230,7 +228,7 @@ class Turns:
             self.queue.fail(sequence, self._explained(error))
 
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
-        """Record what a turn took; returns its duration so far."""
+        """Record what a turn took; return its duration so far."""
         assert worker.turn_began is not None
         busy_seconds, run_seconds = now_seconds - worker.turn_began, turn.stepped - turn.encoded
         plan, result = turn.plan, turn.result
@@ -269,10 +267,7 @@ class Turns:
             raise
 
     def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = (), *, with_requests: bool = True) -> None:
-        """Check the queue, and its consistency with the state of `worker`, on whose thread this runs.
-
-        Without `with_requests`, the places of the requests are left out.
-        """
+        """Check the queue and the state of `worker`, on its thread; `with_requests`, also where each request is."""
         if self.closed is not None:  # all sequences have their updates, whatever the state still holds
             return
         assigned = [sequence for each in self.workers for sequence in each.assigned]

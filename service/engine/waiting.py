@@ -24,10 +24,9 @@ class WaitingQueue:
     Priorities share the slots 16 : 4 : 1 as long as each has waiting sequences (stride scheduling: Waldspurger, Weihl,
     1995). Within a priority, turns follow the `origin` of sequences: callers take turns (a queue for each source:
     Nagle, "On Packet Switches With Infinite Storage", RFC 970, 1985), within a caller its parts, and so on (Bennett,
-    Zhang, "Hierarchical packet fair queueing algorithms", SIGCOMM 1996), down to the sequences of a call, which are
-    taken in order. Each time a sequence is taken, every level of its origin goes to the back of its round. So a call
-    with a thousand sentences delays a single one by one sentence, and a caller with a thousand calls delays another
-    caller's call by one, not by a thousand.
+    Zhang, "Hierarchical packet fair queueing algorithms", SIGCOMM 1996), down to the sequences of a call, in order.
+    Taking a sequence sends every level of its origin to the back of its round. So a call with a thousand sentences
+    delays a single one by one sentence, and a caller with a thousand calls delays another caller's call by one.
 
     Room is limited in proportion to what is free (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
     packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998): a caller that fills the queue leaves room for
@@ -50,11 +49,8 @@ class WaitingQueue:
         return sequence in self._classes[sequence.priority].round
 
     def room(self, origin: Origin) -> int:
-        """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
-
-        An origin without waiting sequences may have all that is free; otherwise the free room bounds its share, so that
-        some is left for others.
-        """
+        """Return how many more sequences of this origin should be admitted, never more than `admit` would take. Without
+        waiting sequences it may have all that is free; else free room bounds its share, to leave some for others."""
         room = free = self._max_waiting - self.num_sequences
         per_newcomer = 1  # the decrease of `free`, here, per admitted sequence
         rounds = [class_.round for class_ in self._classes.values()]
@@ -80,8 +76,7 @@ class WaitingQueue:
             self.expected_rows += sequence.expected_rows
 
     def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
-        """Return how many waiting sequences are taken, at most, before the last of a new call's `num_sequences`, not
-        counting later arrivals. Thread-safe."""
+        """Return the most sequences before the last of a new call's `num_sequences`, if none arrives. Thread-safe."""
         ahead = self._classes[priority].round.num_ahead(origin, num_sequences)
         return self._with_other_classes(priority, ahead, num_sequences)
 
@@ -96,11 +91,8 @@ class WaitingQueue:
         return min(num_ahead + others, self.num_sequences)
 
     def candidates(self) -> Iterator[Sequence]:
-        """Yield sequences in the order in which they should run: priorities by their shares, and within each the first
-        sequence of each caller's first call, then the first of each one's second...
-
-        Read-only; the queue must not change while the iterator is in use.
-        """
+        """Yield sequences in the order in which they should run: priorities by shares, first sequences of callers'
+        first calls, of their second ones, ... The queue must not change while the iterator is in use."""
         waiting = [class_ for class_ in self._classes.values() if class_.round.size]
         if len(waiting) == 1:  # as nearly always
             yield from waiting[0].round.candidates()
@@ -181,7 +173,7 @@ class _Round:
         return part is sequence
 
     def add(self, sequence: Sequence) -> bool:
-        """Append a sequence to the round that its origin leads to; returns whether it is its call's only one."""
+        """Append a sequence to the round that its origin leads to; return whether it is its call's only one."""
         within = self
         for key in sequence.origin:
             part = within.turns.get(key)
@@ -195,7 +187,7 @@ class _Round:
         return within.size == 1
 
     def remove(self, sequence: Sequence) -> bool:
-        """Remove a sequence, reversing `add`; returns whether none of its call is left."""
+        """Remove a sequence, reversing `add`; return whether none of its call is left."""
         within = self
         for key in sequence.origin:
             part = within.turns[key]
@@ -217,7 +209,6 @@ class _Round:
             part = part.turns[key]
 
     def num_ahead(self, origin: Origin, num_sequences: int) -> int:
-        """Return `WaitingQueue.num_ahead` among these."""
         path: list[tuple[_Round, int]] = []  # each round along the origin, and the size of its member there
         part: _Round | Sequence | None = self
         for key in origin:
@@ -248,7 +239,7 @@ class _Round:
                 break
 
     def check_integrity(self, origin: Origin = ()) -> list[tuple[Origin, Sequence]]:
-        """Check the counts of this round; returns each sequence with its origin."""
+        """Check the counts of this round; return each sequence with its origin."""
         found: list[tuple[Origin, Sequence]] = []
         sizes: dict[int, int] = {}
         total = 0

@@ -95,8 +95,7 @@ class Worker:
         self.watched.pop(sequence, None)
 
     def steps_to_watched_token(self, joining: Sequence_[Sequence]) -> int | None:
-        """Return how many steps it takes to the first token that somebody reads as it comes, of sequences here or
-        `joining`; `None` if nobody waits for a first token."""
+        """Return the steps to the first streamed token of sequences here or `joining`; `None` if none is awaited."""
         unseen = [each for each in (*self._without_token, *joining) if each in self.watched]
         return min(map(self._steps_to_first_token, unseen), default=None)
 

@@ -18,11 +18,7 @@ def check_count(field: str, number: int, most: int, advice: str = SEVERAL_CALLS)
 
 
 def check_code(field: str, code: str) -> None:
-    """Check that a field is a language code.
-
-    Raises:
-        InvalidRequest: it is none.
-    """
+    """Raise `InvalidRequest` if a field is not a language code."""
     if not is_well_formed(code):
         raise InvalidRequest("{path} is {code}", Path(field), code=code, advice="expected a BCP 47 code such as 'en'")
 

@@ -88,7 +88,7 @@ def _strings(document: Any) -> Iterator[tuple[Path, str]]:
 
 
 def shown_as_json(value: object) -> str:
-    """Return a value in JSON's words for a message: what is in a list or an object stays unsaid."""
+    """Return a value as JSON for a message, without the contents of a list or an object."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
@@ -101,19 +101,15 @@ def shown_as_json(value: object) -> str:
 
 
 def wrong_value(path: Path | str, value: object, allowed: str, advice: str = "") -> InvalidRequest:
-    """Return the error for a value of a body that is not `allowed`."""
     return InvalidRequest("{path} is {value}", path, value=Quoted(shown_as_json(value)), allowed=allowed, advice=advice)
 
 
 def check_json(body: bytes) -> None:
-    """Check how many values a body has: each list, object, further element and name in it counts as one.
+    """Raise `TooMany` if a body has more than `MAX_VALUES`: lists, objects, further elements and names in them.
 
-    A parser makes an object of each value, and what checks them an error of each wrong one: 1 MiB of `[],[],...` took
-    0.2 s and 44 MiB to parse, of `0,0,...` in place of texts 1.3 s and 490 MiB to refuse. The bytes that separate
-    values are counted in a millisecond.
-
-    Raises:
-        TooMany: there are more than `MAX_VALUES`; nothing has been parsed.
+    A parser makes an object of each value, and validation an error of each wrong one: 1 MiB of `[],[],...` took 0.2 s
+    and 44 MiB to parse, of `0,0,...` in place of texts 1.3 s and 490 MiB to refuse. The bytes that separate values are
+    counted in a millisecond, before anything is parsed.
     """
     if _count(body) <= MAX_VALUES:  # as most bodies; others may have commas in their texts
         return

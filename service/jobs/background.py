@@ -14,9 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 class BackgroundWork:
     """Runs such work as a call of its own: counted, logged and traced, and within the quotas of its caller.
-
-    A server that stops waits for it as for other calls. For the event loop's thread only.
-    """
+    A server that stops waits for it as for other calls. For the event loop's thread only."""
 
     def __init__(self, pipeline: CallPipeline, open_calls: OpenCalls) -> None:
         self._pipeline = pipeline
@@ -30,11 +28,8 @@ class BackgroundWork:
         work: Callable[[], Awaitable[None]],
         on_failure: Callable[[ServiceError], Awaitable[None]],
     ) -> "asyncio.Task[None]":
-        """Start work for the current call's caller, who pays for it, as the call `name` with the same id.
-
-        `metadata` is that of the current call. `on_failure` is called with the reason if the work fails, or is
-        cancelled by `close` after it has begun. The task that is returned never fails.
-        """
+        """Start work for the current call's caller, who pays for it, as the call `name` with its id and `metadata`.
+        `on_failure` is called if it fails, or is cancelled by `close` once begun; the returned task never fails."""
         call = current_call().another()
         call.method = name
 

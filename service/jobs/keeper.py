@@ -1,8 +1,5 @@
 """The keeper of documents that callers fetch later: what is known of each in memory, each translation in a file.
-
-A file, which only this user may read, is a line of JSON and the translated document. It lies in the server's folder for
-temporary files, which goes with the server.
-"""
+A file, for this user only and in the server's temporary folder, is a line of JSON and the translated document."""
 
 import asyncio
 import json
@@ -36,9 +33,8 @@ T = TypeVar("T")
 class KeptDocument:
     """A document that is being translated, or its translation, or why there is none.
 
-    It is of one `api`, and no other finds it. Whoever fetches it needs the id, the key, and the API key of the `owner`,
-    which is empty where none is required. It counts as one of its `caller`. `num_characters` are those of its texts,
-    and `None` until it is translated.
+    Only its `api` finds it, by id and key, with the API key of its `owner`, which is empty where none is required. It
+    counts as one of its `caller`. `num_characters` are those of its texts, `None` until it is translated.
     """
 
     api: str
@@ -80,9 +76,8 @@ class KeptDocument:
 def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> list[KeptDocument]:
     """Return those that make room for a new document of a caller: as few as possible, the oldest first.
 
-    A caller has half of what the wanted documents of others leave, in number and in bytes; beyond that, its own that
-    have been translated make room. Documents that nobody waits for any more take what is left over, and the caller's
-    own go first.
+    A caller has half of what others' wanted documents leave, in number and in bytes; beyond that, its own translated
+    ones make room. Documents that nobody waits for take what is left over, and the caller's own go first.
     """
     oldest_first = sorted(kept, key=lambda each: each.until_seconds)
     wanted = [each for each in oldest_first if each.is_wanted]
@@ -112,7 +107,6 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
 
 
 def not_kept(document_id: str) -> NotFound:
-    """Return the error of a document that is not kept, or not any more."""
     return NotFound(
         "there is no such document; translations are kept for {minutes:.0f} minutes",
         "document",
@@ -126,11 +120,8 @@ def _size(kept: Sequence[KeptDocument]) -> int:
 
 
 class DocumentKeeper:
-    """Keeps documents in a folder, within the limits of `kept`.
-
-    All methods belong to the event loop's thread. Each one raises `Unavailable` if the folder can't be used, for
-    example because the disk is full.
-    """
+    """Keeps documents in a folder, within the limits of `kept`. All methods belong to the event loop's thread. Each one
+    raises `Unavailable` if the folder can't be used, for example because the disk is full."""
 
     def __init__(self, folder: Callable[[], Path], clock: Callable[[], float] = time.monotonic) -> None:
         """Use a folder that is for this user only; `folder` returns it, always the same, and makes it at first."""
@@ -171,13 +162,13 @@ class DocumentKeeper:
         return kept
 
     async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one; it can be fetched again as long as there is room."""
+        """Return a finished translation; it can be fetched again as long as there is room."""
         translation = await self._run(self._read, kept)
         kept.was_fetched = True
         return translation
 
     async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one, and keep it no longer: of several takers one gets it."""
+        """Return a finished translation and drop it: of several takers one gets it."""
         if self._kept.pop(kept.id, None) is None:  # another call was faster
             raise not_kept(kept.id)
         translation = await self._run(self._read, kept)

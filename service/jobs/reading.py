@@ -35,7 +35,7 @@ _MAX_TEXTS_BYTES = 4 * MAX_BYTES  # texts have escapes, and an archive unpacks
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A document as it was sent: the name of its file, whose ending tells the format, and what to read of it."""
+    """A document as it was sent: the name of its file, whose ending gives the format, and its options."""
 
     name: str
     data: bytes
@@ -46,19 +46,15 @@ class DocumentReaders:
     """Starts the processes, so many at a time and one for each caller. For one event loop only."""
 
     def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND, most_at_once: int = 2) -> None:
-        """Take texts of at most `max_characters`; `command` starts a process, `most_at_once` of which run.
-
-        All others wait: there are only those that `DocumentTranslator` lets in.
-        """
+        """Run `most_at_once` processes of `command` at a time, for texts of at most `max_characters`; the others wait.
+        Those that wait are limited by `DocumentTranslator`."""
         self._max_characters = max_characters
         self._turns = DocumentTurns(most_at_once, 1)
         self._command = tuple(command)
 
     async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> tuple[Head, list[bytes]]:
-        """Return what is known of a document, and its chunks as they came, which take the least memory.
-
-        The deadline is on the clock of `time.monotonic()`. `hold` counts the texts.
-        """
+        """Return the head of a document, and its chunks as received, which take the least memory; `hold` counts the
+        texts. The deadline is on the clock of `time.monotonic()`."""
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
         async with self._process(len(upload.data), deadline_seconds) as process:
@@ -143,7 +139,6 @@ class _Process:
                 await self._sink.drain()
 
     async def receive(self, hold: Hold) -> bytes:
-        """Return the next frame, once there is room for it."""
         (length,) = LENGTH.unpack(await self._source.readexactly(LENGTH.size))
         if length > _MAX_TEXTS_BYTES:
             raise _too_large()
@@ -152,7 +147,6 @@ class _Process:
 
 
 def chunk_of(frame: bytes) -> Chunk:
-    """Return a chunk as an object."""
     chunk: Chunk = json.loads(frame)
     return chunk
 
@@ -164,12 +158,10 @@ def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUB
 
 
 def place_of(place: str) -> Path:
-    """Return the path of a text in a document."""
     return Path(f"{FILE} ({place})")
 
 
 def check_ending(name: str) -> None:
-    """Check that the ending of a file's name stands for a known format."""
     ending = PurePath(name).suffix.lower()
     if ending not in ENDINGS:
         found = f"ends in {quoted(ending)}" if ending else "has a name without an ending"
@@ -180,7 +172,6 @@ def check_ending(name: str) -> None:
 
 
 def unreadable(problem: str) -> InvalidRequest:
-    """Return the error of a document that can't be read."""
     return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:MAX_MESSAGE]))
 
 

@@ -51,8 +51,7 @@ class DocumentTranslator:
     def __init__(
         self, translator: Translator, readers: DocumentReaders, budget: ByteBudget, chunks_at_once: int = 4
     ) -> None:
-        """Translate so many chunks of a document at a time. `budget` counts what documents take, which may be far more
-        than their calls sent, and longer."""
+        """Translate `chunks_at_once` of a document; `budget` counts its bytes, often far more than were sent."""
         self._translator = translator
         self._readers = readers
         self._budget = budget
@@ -115,7 +114,7 @@ class DocumentTranslator:
     async def _translations(
         self, chunks: list[bytes], request: TranslationRequest, report: Report, deadline_seconds: float, hold: Hold
     ) -> list[bytes]:
-        """Return the translations of chunks, which replace these: only one of both is kept."""
+        """Replace chunks by their translations, so that only one of both is kept, and return them."""
         numbers = iter(range(len(chunks)))
 
         async def work() -> None:
@@ -156,7 +155,7 @@ class DocumentTranslator:
 
 
 def _handed_over(frames: list[bytes], hold: Hold) -> Iterator[bytes]:
-    """Yield frames, each of which is dropped once it has been sent."""
+    """Yield frames, and drop each once it has been sent."""
     for number, frame in enumerate(frames):
         yield frame
         frames[number] = b""

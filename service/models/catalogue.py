@@ -24,11 +24,8 @@ class Leg(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How texts of one language become texts of another: by one model, or by two, by way of a pivot language.
-
-    Without legs they are of the other language already, and stay unchanged. `writer` is the model of the last leg, or
-    one that knows the language. `pivot_language_code`, BCP 47, is empty with one leg.
-    """
+    """The way from a language to another: one model, or two by a pivot language. Without legs, texts stay. `writer` is
+    the last leg's model, else one that knows the language. The pivot's code, BCP 47, is empty with one leg."""
 
     writer: LoadedModel
     legs: tuple[Leg, ...]
@@ -75,10 +72,7 @@ class Catalogue:
         pivot_languages: Sequence[str] = (),
         grants: Grants = EVERYTHING,
     ) -> None:
-        """Translate pairs that no model has by way of the first of `pivot_languages` that two models share.
-
-        These are all models, or those of `grants`, which errors name then.
-        """
+        """Translate pairs without a model by a pivot language, the first that two share; errors name only `grants`."""
         self._grants = grants
         self.where = Public(f"for key {grants.key}" if grants.models is not None else "here")
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
@@ -95,7 +89,6 @@ class Catalogue:
         self._parts: dict[Grants, Catalogue] = {}
 
     def part(self, grants: Grants) -> "Catalogue":
-        """Return the catalogue of the models that a key may use."""
         if grants.models is None:
             return self
         found = self._parts.get(grants)
@@ -107,7 +100,7 @@ class Catalogue:
         return found
 
     def targets(self) -> dict[str, set[str]]:
-        """Return into what each language can be translated by one model, or by way of a pivot language."""
+        """Return the targets of each source language: those of one model, or of two with a pivot language."""
         targets = self._direct_targets()
         for pair in self.pivoted():
             targets[pair.source].add(pair.target)
@@ -129,10 +122,10 @@ class Catalogue:
     def resolve(self, name: str, version: str, source: str, target: str) -> Route:
         """Find the models and their language pairs.
 
-        With an empty `name`, the model whose pair is nearest to these codes is chosen, the first of equally near ones;
-        with an empty `version`, the highest that is served. If no model has the pair, two translate it by way of a
-        pivot language; of a named model, two of its own pairs do. If there is no such way from a language to itself, or
-        to the same in another region, the route has no legs.
+        An empty `name` chooses the model whose pair is nearest to these codes, the first of equally near ones; an empty
+        `version` the highest one. If no model has the pair, two translate it by way of a pivot language; of a named
+        model, two of its own pairs do. Between a language and itself, or another region of it, the route may have no
+        legs.
         """
         return _remembered(self._resolved, (name, version, source, target), self._resolve)
 
@@ -235,7 +228,7 @@ class Catalogue:
 
 
 def _remembered(known: dict[tuple[str, ...], T], key: tuple[str, ...], find: Callable[..., T]) -> T:
-    """Return what was found for a key, or find it now; callers may send any number of keys."""
+    """Return what is known for a key, or find it; callers may send any number of keys."""
     found = known.get(key)
     if found is None:
         found = find(*key)

@@ -26,7 +26,7 @@ class ModelControl:
         await self._in_turn(self._load(name))
 
     async def unload(self, name: str) -> None:
-        """Stop serving the model; returns when its calls are answered and its engines have stopped."""
+        """Stop serving the model; wait until its calls are answered and its engines have stopped."""
         await self._in_turn(self._unload(name))
 
     async def states(self) -> list[ModelState]:

@@ -1,8 +1,8 @@
 """The served models, kept in line with the disk while calls go on.
 
 Reload: read the disk -> plan -> try one bundle in a process of its own -> load and test it -> serve it in place of what
-it replaces -> wait until no call holds the replaced version, then stop its engine -> the next bundle. So there is never
-more than one extra version in memory, and no working version is retired before its successor is served.
+it replaces -> wait until no call holds that, then stop its engine -> the next bundle. So at most one extra version is
+in memory, and no working version is retired before its successor is served.
 """
 
 import asyncio
@@ -64,8 +64,7 @@ class Fleet:
         listener: FleetListener,
         drain_seconds: float,
     ) -> None:
-        """Call `load`, and `try_out` before it once something may be served, on threads of their own; wait at most
-        `drain_seconds` for the calls of a retired model."""
+        """Run `load`, and `try_out` first once a model is served, on other threads; calls get `drain_seconds`."""
         self.models: list[LoadedModel] = []
         self._path = path
         self._max_versions = max_versions
@@ -85,11 +84,8 @@ class Fleet:
         return len(self._reasons) + len(self._faults)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
-        """Load the models of these names that are on disk, then serve them; `*` means all.
-
-        A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
-        place, if there is one.
-        """
+        """Load the models of these names that are on disk, then serve them; `*` means all. A bundle that can't be
+        loaded is reported and keeps no other from being served; an older version takes its place, if there is one."""
         on_disk = await self.read() if names else []
         every = await self._in_thread(self._reading(sys.maxsize)) if names else []
         check_names(self._path, on_disk, names)
@@ -118,11 +114,8 @@ class Fleet:
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now. One call at a time.
-
-        Anything that can't be read or loaded is logged and reported to the listener once, and tried again when its
-        files change.
-        """
+        """Serve what is on disk now. One call at a time. Anything that can't be read or loaded is logged and reported
+        to the listener once, and tried again when its files change."""
         before = [model.bundle for model in self.models]  # bundles: models are released one by one
         try:
             on_disk = await self.read()
@@ -145,16 +138,14 @@ class Fleet:
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
         """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
-
-        Return the reason for each bundle that could not be loaded; the model's versions already served then stay.
-        """
+        Return the reason for each bundle that could not be loaded; the model's versions already served then stay."""
         for bundle in folder.bundles:
             self._refused.pop(bundle.directory, None)
         others = [model.bundle for model in self.models if model.name != folder.name]
         return await self._approach([*(ModelDirectory(each.model_directory, (each,)) for each in others), folder])
 
     async def drop(self, name: str) -> None:
-        """Stop serving the model of this name; returns when its engines have stopped. One call at a time."""
+        """Stop serving the model of this name; wait until its engines have stopped. One call at a time."""
         going = [model for model in self.models if model.name == name]
         await self._hand_over([model for model in self.models if model not in going], going)
         going.clear()  # drops the last references
@@ -178,7 +169,7 @@ class Fleet:
             await self._stop_engine(model)
 
     async def _approach(self, on_disk: Sequence[ModelDirectory]) -> list[str]:
-        """Serve what is on disk; returns the reason for each bundle that was tried and could not be loaded."""
+        """Serve what is on disk; return the reason for each bundle that was tried and could not be loaded."""
         reasons = []
         before = [model.bundle for model in self.models]
         loading = plan_reload(before, on_disk, self._refused).load
@@ -195,7 +186,6 @@ class Fleet:
         return reasons
 
     async def _try(self, bundle: FoundBundle, *, tries_first: bool = True) -> LoadedModel | Exception:
-        """Load a bundle, or return the error if that fails in any way."""
         started = time.monotonic()
         with self._watched(bundle):
             outcome = await self._in_thread(functools.partial(self._attempt, bundle, tries_first))
@@ -252,7 +242,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def _watched(self, bundle: FoundBundle) -> Iterator[None]:
-        """Mark a bundle as being loaded and, if that takes long, log so from time to time, as nothing can end it."""
+        """Mark a bundle as being loaded; as nothing can end that, log from time to time if it takes long."""
         started = time.monotonic()
 
         async def report() -> None:
@@ -269,7 +259,7 @@ class Fleet:
             reporting.cancel()
 
     def _report_faults(self, faults: Mapping[str, str | None]) -> bool:
-        """Report each fault on disk once, with its model if known; returns whether any was new."""
+        """Report each fault on disk once, with its model if known; return whether any was new."""
         new = faults.keys() - self._faults
         self._faults = set(faults)
         for fault in sorted(new):
@@ -277,7 +267,7 @@ class Fleet:
         return bool(new)
 
     def _report(self, reason: str, name: str | None) -> None:
-        """Log why something is not loaded, as an error at the start: nothing older is served in its place."""
+        """Log why something is not loaded: as an error at the start, when nothing older is served instead."""
         if self._has_started:
             _LOG.warning("not loaded, what was served before is still served: %s", reason)
         else:
@@ -286,7 +276,6 @@ class Fleet:
             self._listener.on_refused(name)
 
     def _name_of(self, folder: ModelDirectory) -> str:
-        """Return the name of a model whose manifest may be unreadable."""
         names = (model.name for model in self.models if model.bundle.model_directory == folder.path)
         return next(names, folder.path.name)
 

@@ -27,7 +27,7 @@ MAX_RESOLVED = 1024
 
 @dataclass(slots=True)
 class Duration:
-    """How often something was done, and its total duration."""
+    """A count of something, and its total duration."""
 
     count: int = 0
     seconds: float = 0.0
@@ -40,10 +40,9 @@ class Duration:
 class InferenceStatistics:
     """The sums of one version of a model, as KServe's ModelStatistics has them.
 
-    All except `turn` and `step_seconds` belongs to the event loop's thread.
-
-    Phases are counted once per call: `queue` until the engine admitted the first of its texts, `decode` from then until
-    the last one was decoded. Only `detokenize` is counted more often when a call is streamed.
+    All except `turn` and `step_seconds` belongs to the event loop's thread. Phases are counted once per call: `queue`
+    until its first text was admitted, `decode` from then until its last was decoded; `detokenize` more often in a
+    stream.
     """
 
     def __init__(self) -> None:
@@ -88,7 +87,7 @@ class Leases:
             self._given_back.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:
-        """Wait until no call holds the model; returns false if some still do after the timeout."""
+        """Wait until no call holds the model; return false if some still do after the timeout."""
         if self._given_back is None:
             self._given_back = asyncio.Event()
         with contextlib.suppress(TimeoutError):
@@ -103,11 +102,10 @@ class Leases:
 class LoadedModel:
     """One version of a model, in memory. Every user holds a lease.
 
-    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph of
-    its own, as the decoder records it, or nothing does.
-    `fingerprint` is a digest of everything in the bundle that a translation depends on. `kernels` is what it is
-    computed with (`engine.runtime.runners`). `default_options` are those for a request that sets none; their
-    `max_output_tokens` is also the model's limit.
+    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
+    `fingerprint` is a digest of everything in the bundle that a translation depends on; `kernels` compute it
+    (`engine.runtime.runners`). `default_options` are for requests that set none; their `max_output_tokens` is also the
+    model's limit.
     """
 
     bundle: FoundBundle
@@ -138,7 +136,6 @@ class LoadedModel:
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
 
     def tokenizer_of(self, pair: LanguagePair) -> tuple[Tokenizer, UnknownCharacters]:
-        """Return the tokenizer of a language pair, and what finds the characters that it does not cover."""
         tokenizer = of_pair(self.tokenizer, pair)
         if tokenizer not in self._tokenizers:  # golden pairs have their spaces as the tokenizer itself writes them
             used = of_prose(tokenizer) if self.manifest.is_prose else tokenizer

@@ -1,7 +1,5 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine.
-
-The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right.
-"""
+The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right."""
 
 import contextlib
 from collections.abc import Iterator
@@ -26,7 +24,7 @@ from service.text.tokenizers import Tokenizer, load_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What a bundle holds, opened and tested: all that an engine needs."""
+    """An opened and tested bundle: all that an engine needs."""
 
     tokenizer: Tokenizer
     opened: Runners
@@ -44,10 +42,7 @@ def load_model(
     checks_numbers: bool = True,
 ) -> LoadedModel:
     """Load a bundle and verify that it works here; on return its engine runs and reports to `listener`.
-
-    `statistics` are the new model's; the listener updates them with the engine's turns. With `checks_numbers`, calls
-    that do not say have their numbers checked.
-    """
+    The listener updates the model's `statistics` with turns. With `checks_numbers`, calls check numbers by default."""
     with _bundle_errors(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels

@@ -29,10 +29,9 @@ def plan_reload(
 ) -> ReloadPlan:
     """Compare the served bundles with those on disk; `refused` holds the stamps of bundles that failed to load.
 
-    A bundle that failed is loaded again only when its files have changed. Nothing is retired before its replacement is
-    served: a version replaced in place is retired when its successor is served, another one when all versions wanted
-    for its model are. A model whose folder is gone is retired when nothing is left to load, unless nothing would be
-    left.
+    A failed bundle is loaded again only when its files have changed. A version replaced in place is retired when its
+    successor is served, another one when all versions wanted for its model are. A model whose folder is gone is retired
+    when nothing is left to load, unless nothing would be left.
     """
     models = {model.path: model for model in on_disk}
     wanted = [bundle for model in on_disk for bundle in model.bundles]

@@ -15,10 +15,7 @@ Stamp = frozenset[tuple[str, int, int]]  # name, size and ctime of every file of
 @dataclass(frozen=True, slots=True)
 class FoundBundle:
     """A bundle that should be served. `version` is the name of its folder; empty for a bundle outside a repository.
-
-    Two are equal if they have the same directory and the same manifest, hence the same checksums. The `stamp` shows
-    whether files were changed since, whatever the manifest contains.
-    """
+    Equal ones have the same directory and manifest, hence checksums. The `stamp` shows if files were changed since."""
 
     directory: Path
     version: str
@@ -63,9 +60,9 @@ def check_names(path: Path, models: Sequence[ModelDirectory], names: Collection[
 def read_models(path: Path, max_versions: int, served: Collection[Path] = ()) -> list[ModelDirectory]:
     """List the folders at `path` in order, each with up to `max_versions` of its highest versions.
 
-    `path` is either one bundle or a repository `<root>/<model>/<version>/`, where versions are whole numbers. Other
-    files are ignored. A version without a usable manifest is a fault, not a gap. Of several models of one name, all but
-    one are faults, too: that whose folder is `served` stays, else that whose folder has the name.
+    `path` is one bundle or a repository `<root>/<model>/<version>/`, where versions are whole numbers; other files are
+    ignored. A version without a usable manifest is a fault, as are all but one of several models of one name: the one
+    whose folder is `served` stays, else that whose folder has the name.
     """
     try:
         if not path.is_dir():

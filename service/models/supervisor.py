@@ -2,7 +2,7 @@
 
 Healthy -> (a thread dies, turn after turn fails, or a turn takes too long) -> failed: its runs are terminated, its
 sequences failed -> its threads end -> after a delay the golden sentences are decoded on its runners -> restarted,
-healthy. Threads that do not end, or too many consecutive failures, can't be recovered from: only a new process helps.
+healthy. Threads that do not end, or too many failures in a row, need a new process.
 """
 
 import asyncio
@@ -26,9 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 class Backoff:
     """Consecutive failures of one thing. Each doubles the delay before the next restart, up to a maximum.
-
-    A series ends when the thing has worked for long enough. A restart that fails is one more failure.
-    """
+    A series ends when the thing has worked for long enough. A restart that fails is one more failure."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

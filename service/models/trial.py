@@ -1,9 +1,9 @@
 """Tries a bundle in a process of its own before a server that is running loads it.
 
-ONNX Runtime was not made for graphs of strangers: an operator may end the process, and folding constants may take all
-memory and hours. Here that ends the other process. It does all that loading does, with the same settings, at a lower
-priority, and within limits of memory and time that follow from the sizes of the files. At its start a server tries
-nothing, as a crash could not end anything that serves.
+ONNX Runtime was not made for untrusted graphs: an operator may end the process, and folding constants may take all
+memory and hours. The trial does all that loading does, with the same settings, at a lower priority, and within limits
+of memory and time by the sizes of the files. A starting server tries nothing, as a crash could not end anything that
+serves.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _COMMAND = (sys.executable, "-P", "-m", "service.models.trial_process")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """What a trial may take; far more than it should: those of the shipped models take 170 MiB and 1 s."""
+    """Limits of a trial, far above its needs: those of the shipped models take 170 MiB and 1 s."""
 
     memory_bytes: int
     cpu_seconds: int
@@ -41,10 +41,10 @@ class TrialLimits:
 
     @classmethod
     def of(cls, num_bytes: int, max_slots: int) -> "TrialLimits":
-        """Return the limits for a bundle whose files have so many bytes, served with at most so many slots.
+        """Return the limits for a bundle of this size, served with at most `max_slots`.
 
-        Two sessions may each have weights as read and as packed, and opening them takes as much again. The first tokens
-        in a slot take some hundredths of a model's size. A busy server leaves a tenth of the CPUs.
+        Two sessions may each have weights as read and as packed, and opening takes as much again. First tokens in a
+        slot take some hundredths of a model's size. A busy server leaves a tenth of the CPUs.
         """
         cpu_seconds = 30 + (num_bytes >> 21)
         return cls(2**29 + num_bytes * (8 + max_slots // 16), cpu_seconds, 10.0 * cpu_seconds)
@@ -80,7 +80,7 @@ def try_out(
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return what tells a manifest, and by its checksums the bundle, from all others."""
+    """Return a digest that identifies a manifest and, by its checksums, the bundle."""
     return hashlib.sha256(repr(manifest).encode("utf-8", "backslashreplace")).hexdigest()
 
 

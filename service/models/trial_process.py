@@ -1,8 +1,5 @@
-"""A process that tries one bundle: `python -m service.models.trial_process`. See `trial.py`.
-
-Standard input has one line, the order in JSON, and ends when the server does; then so does this process. Standard
-output gets a line for each graph that is opened, and in JSON the `problem` of the bundle, empty if there is none.
-"""
+"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`. Reads one line, the order
+in JSON, ends with its input, and writes a line per opened graph, and the bundle's `problem` in JSON, maybe empty."""
 
 import contextlib
 import json
@@ -27,7 +24,6 @@ _OUT_OF_MEMORY = "1000"  # the first process that the system ends when memory ru
 
 
 def main() -> NoReturn:
-    """Try a bundle."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace") as sink:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries print
         order = json.loads(sys.stdin.buffer.readline())

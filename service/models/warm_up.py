@@ -37,11 +37,8 @@ _SOURCE_TOKENS = 2  # of those measured: encoding takes a while, and few or many
 
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> dict[int, float]:
-    """Run full batches, a beam and changed scores for a few steps; if the number of slots was left open, choose it.
-
-    On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
-    worker's step by its number of rows: one, some, and all of its slots.
-    """
+    """Run full batches, a beam and changed scores for a few steps; choose the number of slots if it was left open.
+    Runners then have their slots. Return the slowest worker's seconds per step with one, some, and all slots."""
     slot_counts = worthwhile_counts(len(runners), are_fused=isinstance(runners[0], FusedRunner))
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)[-_SOURCE_TOKENS:]
     filled: list[Batch] = []  # of each worker, until its runner is resized
@@ -104,11 +101,10 @@ def knee(
     """Return the smallest of `slot_counts` that yields nearly as many rows per second as any.
 
     With all slots in use, doubling them doubles everyone's latency, except for the gain in rows per second.
-
-    `step_seconds` measures a step with the given number of rows; `None` means that there can't be so many. Each count
-    is measured in several rounds, as machines have momentary stalls; larger ones, which take a large model seconds,
-    only as long as they may change the choice: the cost that a step's rows share is halved by each doubling, so that
-    all further ones together gain at most what the last one did.
+    `step_seconds` measures a step with this many rows; `None` if there can't be so many. Each count is measured in
+    several rounds, as machines stall; larger ones, which take a large model seconds, only while they may change the
+    choice: the cost that a step's rows share is halved by each doubling, so all further ones together gain at most what
+    the last one did.
     """
     rates: dict[int, float] = {}  # rows per second
 

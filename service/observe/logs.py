@@ -1,8 +1,7 @@
 """Destination and format of log lines: text or JSON, one line each, with the id of the call they belong to.
 
-No line contains a caller's text: nothing logs one, and for an exception in a call only its type and place are logged,
-as its message may quote one. `log_text` lifts both restrictions.
-Lines are formatted where they are logged and written by one thread: logging never waits for the reader.
+No line contains a caller's text: of an exception in a call only type and place are logged, as its message may quote
+one; `log_text` lifts this. One thread writes the lines, so that logging never waits for the reader.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""What is counted and measured of the server, its calls and models; `table.py` says what each metric is.
-
-Lengths are in tokens, times in seconds.
-"""
+"""Metrics of the server, its calls and models; `table.py` defines each one. In tokens and seconds."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +22,7 @@ _OUTCOMES = ("ok", "failed", "cancelled")
 
 
 class VersionMetrics:
-    """What is counted of one version of a model."""
+    """Metrics of one version of a model."""
 
     def __init__(self, registry: Registry, model: str, version: str) -> None:
         counters, histograms = registry.counters, registry.histograms
@@ -43,7 +40,7 @@ class VersionMetrics:
 
 
 class KeyMetrics:
-    """What is counted of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
+    """Metrics of the keys of one name, with labels looked up once. `digits` are the first of their hashes."""
 
     def __init__(self, registry: Registry, name: str, digits: set[str]) -> None:
         self._registry = registry
@@ -152,7 +149,7 @@ class ModelMetrics:
         self._counts["source_codepoints"].value += num_codepoints
 
     def turn(self, stats: TurnStats) -> None:
-        """Count one turn of the engine. Called on the threads of its workers."""
+        """Count one turn of the engine, on the thread of its worker."""
         with self._turns:
             self._turn(stats)
 
@@ -310,7 +307,7 @@ class Metrics:
         self._gauges["bytes_in_flight"].set_function(num_bytes)
 
     def has_connections(self, protocol: str, most: int, num_open: Callable[[], int]) -> None:
-        """Set how many connections there may be, and a callback for how many there are; called when read."""
+        """Set the limit of connections, and a callback for their number, called on each read of the metrics."""
         self._gauges["connections_max"].labels(protocol).set(most)
         self._gauges["connections"].labels(protocol).set_function(num_open)
 
@@ -330,7 +327,6 @@ class Metrics:
         self._registry.shows(foreign)
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
-        """Set the served models, and remove the series of all others."""
         served = set(models)
         for info in served - self._served:
             self._gauges["model_info"].labels(*info).set(1)

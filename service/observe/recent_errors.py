@@ -34,6 +34,5 @@ class RecentErrors:
             self._errors.append(RecentError(time.time(), request_id, method, code, message[:MAX_MESSAGE]))
 
     def latest(self) -> list[RecentError]:
-        """Return the last `NUM_KEPT` errors, newest first."""
         with self._lock:
             return list(reversed(self._errors))

@@ -1,8 +1,8 @@
 """The registry of all metrics, their counters and histograms, and the only importer of prometheus_client.
 
-Counters and histograms are plain additions, and are formatted only when they are read. prometheus_client's take a lock
-for each number and go through the bounds of buckets: ten times as long, for some 30 numbers of one short text. Here a
-series is changed by one thread at a time, so an addition is an addition; a reader may see an observation half counted.
+Counters and histograms are plain additions, formatted when they are read; prometheus_client's take a lock for each
+number and search buckets: ten times as long, for some 30 numbers of one short text. One thread at a time changes a
+series, so additions are safe; a reader may see an observation half counted.
 """
 
 import time
@@ -32,7 +32,6 @@ class Count:
         self.created_seconds = time.time()
 
     def inc(self, amount: float = 1.0) -> None:
-        """Add an amount, which is not negative."""
         self.value += amount
 
     def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
-    """How a metric is counted, in the words of Prometheus."""
+    """The kind of a metric, in the words of Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"

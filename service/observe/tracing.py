@@ -1,8 +1,5 @@
 """OpenTelemetry spans of calls, and its only importer: loaded only if there is an endpoint for spans.
-
-A call's span is started on its arrival, as its trace id is needed from then on; the spans of its phases are created
-when the call has ended.
-"""
+A call's span starts on arrival, as its trace id is needed at once; the spans of its phases are created at its end."""
 
 import threading
 import time
@@ -30,8 +27,8 @@ class Tracing:
     def __init__(self, endpoint: str, ratio: float, version: str) -> None:
         """Send spans to `endpoint`, such as `http://host:4317`, or `https://` for TLS.
 
-        A share `ratio` of calls without a W3C trace context in their metadata is traced; calls with one are traced if
-        their context is sampled. OpenTelemetry's environment variables apply, too, such as OTEL_RESOURCE_ATTRIBUTES and
+        A share `ratio` of calls without a W3C trace context is traced, and calls whose context is sampled.
+        OpenTelemetry's environment variables apply, too, such as OTEL_RESOURCE_ATTRIBUTES and
         OTEL_EXPORTER_OTLP_HEADERS.
         """
         ours = Resource({"service.name": "dragoman", "service.version": version})
@@ -101,8 +98,7 @@ class CallSpan:
 
 
 class _WallClock:
-    """Converts `time.monotonic()` to Unix time. One per call, so that differences within a call stay correct even if
-    the machine's clock is set."""
+    """Converts `time.monotonic()` to Unix time. One per call: if the clock is set, differences stay correct."""
 
     def __init__(self) -> None:
         self._distance = time.time_ns() - time.monotonic_ns()

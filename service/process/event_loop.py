@@ -1,7 +1,4 @@
-"""The event loop of a server process, its tasks and timers, and threads that hand work on to it.
-
-It is uvloop's, which is in C, where there is one, else asyncio's.
-"""
+"""The event loop of a server process (uvloop's, else asyncio's), its tasks and timers; threads that hand it work."""
 
 import asyncio
 import math
@@ -20,10 +17,10 @@ else:
     import uvloop
 
     class _WakeSocket(socket.socket):
-        """The socket on which a thread of gRPC writes a byte for each event of a call, some five, to wake the loop.
+        """The socket to which a thread of gRPC writes a byte for each event of a call, some five, to wake the loop.
 
-        gRPC reads one byte when the loop wakes, and then handles all events that have come. For the bytes of the others
-        the loop would wake again, with nothing to do: two of four times a call. So this reads all bytes at once.
+        gRPC reads one byte when the loop wakes, and then handles all events so far. The bytes of the others would wake
+        the loop again, with nothing to do, two of four times a call. So this reads all bytes at once.
         """
 
         __slots__ = ()
@@ -32,7 +29,7 @@ else:
             return super().recv(4096)
 
     class EventLoop(uvloop.Loop):
-        """uvloop's, which wakes once for all events of gRPC that there are."""
+        """uvloop's loop, which wakes once for all pending events of gRPC."""
 
         # The base class is generic in `args`, which this passes on as they are.
         def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
@@ -46,7 +43,6 @@ else:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a new event loop and return its result, as `asyncio.run`."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
 
@@ -62,10 +58,7 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class Deadline:
-    """Calls a function when the time that was last set has come; moving it to a later time takes no new timer.
-
-    For the running event loop only.
-    """
+    """A timer that calls a function, and that can be moved without a new timer. For the running event loop only."""
 
     def __init__(self, due: Callable[[], None]) -> None:
         self._due = due
@@ -108,12 +101,10 @@ class Deadline:
 def patient_threads() -> Iterator[None]:
     """Let threads that are started in here, and those that they start, wait for a CPU instead of preempting others.
 
-    gRPC's threads read sockets and queues, and wake the event loop for each of some five events of a call. A thread
-    that wakes preempts what runs: most often the event loop itself, which it has just woken, 4.6 times a call.
-    With Linux's SCHED_BATCH it waits until the loop pauses or has used its time slice, and then brings several events
-    at once (sched(7)). An idle CPU still takes it at once.
-
-    Does nothing where there is no such policy, or where a sandbox forbids it.
+    gRPC's threads wake the event loop for each of some five events of a call. A thread that wakes preempts what runs:
+    most often the event loop itself, 4.6 times a call. With Linux's SCHED_BATCH it waits until the loop pauses or has
+    used its time slice, and then brings several events at once (sched(7)); an idle CPU still takes it at once. Does
+    nothing where there is no such policy, or a sandbox forbids it.
     """
     if sys.platform != "linux":
         yield

@@ -34,7 +34,7 @@ class Phase(enum.Enum):
 
     @property
     def is_alive(self) -> bool:
-        """Return whether a new process would not help."""
+        """Return whether the process should keep running."""
         return self is not Phase.FAILED
 
 
@@ -63,9 +63,7 @@ def leave_within(seconds: float, code: int) -> None:
 
 class Heartbeat:
     """Shows other threads whether the event loop runs: a bug or a suspended machine may block it.
-
-    One beat a second or sooner. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
-    """
+    One beat a second or sooner. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe."""
 
     def __init__(self, late: Callable[[float], None], clock: Callable[[], float] = time.monotonic) -> None:
         """Call `late` with the seconds by which each beat but the first is late: calls wait as long for the loop."""

@@ -23,9 +23,9 @@ _SIGNS = (
 def map_large_blocks() -> None:
     """Make the C library map each block of a mebibyte or more separately, and unmap it when it is freed.
 
-    glibc starts that way, but whenever such a block is freed it raises the threshold, up to 32 MiB: the weights of
-    later models then lie among smaller blocks, and their memory is not returned. Over twelve replacements under traffic
-    a process held 640 to 780 MiB; with the threshold fixed, 360 to 420 MiB. See mallopt(3).
+    glibc starts that way, but freeing such a block raises the threshold, up to 32 MiB: weights of later models then lie
+    among smaller blocks, and are not returned. Over twelve replacements under traffic a process held 640 to 780 MiB;
+    with the threshold fixed, 360 to 420 MiB. See mallopt(3).
     """
     set_option = getattr(_c_library(), "mallopt", None)
     if set_option is not None:
@@ -33,15 +33,14 @@ def map_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Collect garbage, make the C library return free memory, and restrict the collector to objects created from now
-    on. Stops all threads for tens of milliseconds.
+    """Collect garbage, return free memory to the system, and freeze all objects so far. Stops all threads for tens of
+    ms.
 
     A loaded server has some 70,000 permanent objects. Traversing them stopped all threads for as long, again and again
-    under load, which is why they are frozen. Those that were frozen before are collected among, too.
+    under load, which is why they are frozen. Those frozen before are collected among, too.
 
-    glibc keeps freed memory for the arena it was allocated in, and each thread that loads a model may use another
-    arena: after some reloads a process would hold several times the memory it uses. See malloc_trim(3); other C
-    libraries have no such call, and nothing is returned.
+    glibc keeps freed memory for the arena of the thread that allocated it: after some reloads a process would hold
+    several times the memory it uses. See malloc_trim(3); other C libraries have no such call, and nothing is returned.
     """
     gc.unfreeze()
     gc.collect()

@@ -1,4 +1,4 @@
-"""Whether a port can be listened on, before anything depends on it, and by how many connections it can be used."""
+"""Checks that a port can be listened on before anything depends on it, and how many connections it can have."""
 
 import resource
 import socket
@@ -44,7 +44,6 @@ def _bound(host: str, port: int, *, is_shared: bool) -> socket.socket:
 
 
 def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
-    """Return an error with the reason why `host:port` can't be listened on."""
     return PortError(
         f"can't listen on {join_address(host, port)} for {purpose}: {error.strerror}. Stop the process "
         f"that uses it, or choose another port with {flag}."
@@ -65,5 +64,4 @@ def affordable_connections(most: int, num_ports: int = 1) -> int:
 
 
 def max_descriptors() -> int:
-    """Return how many descriptors this process may have open: `ulimit -n`."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

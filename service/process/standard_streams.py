@@ -1,8 +1,5 @@
-"""Standard output and standard error in any state: closed, full, broken, or never read.
-
-Writing to a full pipe blocks until it is read, and a server must not block on that: neither to answer, nor to exit. A
-command has nothing else to do, and blocks; but if writing fails, it reports that in its own way.
-"""
+"""Standard output and standard error in any state: closed, full, broken, or never read. Writing to a full pipe blocks
+until it is read, which must not keep a server from answering or exiting. A command may block."""
 
 import io
 import os
@@ -19,10 +16,8 @@ _MOST_WAITING_BYTES = 4 * 2**20
 
 
 def hold_numbers() -> None:
-    """Open unusable replacements for those of the three standard descriptors that are closed.
-
-    Otherwise the next file or socket opened would get their number, and output meant for people would be written to it.
-    """
+    """Open unusable replacements for those of the three standard descriptors that are closed. Otherwise the next file
+    or socket opened would get their number, and output meant for people would be written to it."""
     for number in (0, OUTPUT, ERROR):
         try:
             os.fstat(number)
@@ -66,8 +61,8 @@ class Descriptor(io.RawIOBase):
 class QueuedText(io.TextIOBase):
     """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
 
-    Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
-    written again, `report_missing` is called with the number of dropped ones, on the writing thread.
+    Text beyond `_MOST_WAITING_BYTES`, or that can't be written, is dropped; when lines can be written again,
+    `report_missing` is called on the writing thread with the number of dropped ones.
     """
 
     encoding = "utf-8"

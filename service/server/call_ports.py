@@ -156,7 +156,6 @@ class CallPorts:
         await asyncio.to_thread(self._folder.remove)
 
     async def _drop_silent(self) -> None:
-        """End gRPC's stop once all open calls are answered, without waiting for anything else: after the last one only
-        for calls whose message is still arriving, and for peers that have yet to react."""
+        """End gRPC's stop once all open calls are answered; it would wait for messages and silent peers, too."""
         await self._open_calls.none_for(LAST_SECONDS)
         await self._grpc.stop(None)

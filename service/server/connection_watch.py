@@ -1,4 +1,4 @@
-"""How many connections callers have on each port: metrics, and a line in the log when there are too many."""
+"""Counts of callers' connections on each port: metrics, and a line in the log when there are too many."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ class ConnectionWatch:
         self._metrics.has_connections(protocol, self.most, num_open)
 
     def refusals(self, protocol: str) -> Callable[[], None]:
-        """Return what is to be called for each connection that is closed because there are too many."""
+        """Return the function to call for each connection that is closed because there are too many."""
         count = self._metrics.connections_refused(protocol)
 
         def refused() -> None:
@@ -40,7 +40,6 @@ class ConnectionWatch:
         return refused
 
     async def warn(self) -> None:
-        """Log when a port has become full, once until it is seen with room again."""
         while True:
             full = {name for name, num_open in self._num_open.items() if num_open() >= self.most} | self._refused
             for protocol in sorted(full - self._full):

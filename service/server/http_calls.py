@@ -33,8 +33,7 @@ from service.translation.translator import Translator
 class Face(Protocol):
     """An API over HTTP."""
 
-    def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
+    def routes(self) -> Sequence[Route]: ...
 
 
 def routes_of(
@@ -46,7 +45,6 @@ def routes_of(
     kept: DocumentKeeper,
     budget: ByteBudget,
 ) -> Routes:
-    """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
     documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters), budget)
     prefix, scheme = (
@@ -82,7 +80,6 @@ def call_listener(
     max_connections: int,
     refused: Callable[[], None],
 ) -> CallListener:
-    """Bind the port of callers; it answers from `start` on."""
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=config.reuse_port)
     limits = HttpLimits(config.max_request_bytes, budget)
     rules = page_rules(

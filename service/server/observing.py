@@ -1,4 +1,4 @@
-"""What observes a server and its calls: metrics, logs, traces and recent errors."""
+"""Observers of a server and its calls: metrics, logs, traces and recent errors."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class Observers:
 
 
 def observers_of(config: ServerConfig) -> Observers:
-    """Return the observers; must be called on the server's event loop."""
+    """Build the observers, on the server's event loop."""
     loop = asyncio.get_running_loop()
     metrics, errors = Metrics(), RecentErrors()
     heartbeat = Heartbeat(metrics.loop_was_late)

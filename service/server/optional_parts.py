@@ -1,4 +1,4 @@
-"""What depends on installation and configuration: tracing, glossaries, ONNX Runtime's version."""
+"""Parts that depend on installation and configuration: tracing, glossaries, ONNX Runtime's version."""
 
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ class TracingUnavailable(Exception):
 
 
 def tracing_of(config: ServerConfig) -> "Tracing | None":
-    """Return what sends spans to the collector, if there is one."""
+    """Return the exporter of spans to the collector, if one is set."""
     if not config.otlp_endpoint:
         return None
     try:
@@ -38,7 +38,6 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
 
 
 def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
-    """Return the placeholders of all calls besides those of common kinds."""
     own = tuple(map(OwnPlaceholder, config.placeholder))
     try:
         OwnPlaceholders(own)
@@ -48,7 +47,6 @@ def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
 
 
 def onnxruntime_version() -> str:
-    """Return the version of ONNX Runtime, whichever of its distributions is installed."""
     for distribution in ("onnxruntime", "onnxruntime-gpu"):
         try:
             return metadata.version(distribution)

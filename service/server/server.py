@@ -87,8 +87,8 @@ class Server:
     async def run(self, announce: Callable[["Server"], Awaitable[None]]) -> None:
         """Serve until SIGTERM or SIGINT; a second one ends the process immediately.
 
-        `announce` is called when the server is ready; a stop does not wait for it, and if it fails, the server ends
-        with its exception. The server also ends if an engine can't be restarted; then `has_failed` is set.
+        `announce` is called when the server is ready; if it fails, the server ends with its exception, but a stop does
+        not wait for it. If an engine can't be restarted, `has_failed` is set, and the server ends.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
         on_signals(stop, reload)
@@ -119,9 +119,7 @@ class Server:
 
     async def open(self) -> None:
         """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded.
-
-        Ports for calls that other servers share open when they are: until then those others get all connections.
-        """
+        Ports for calls that other servers share open when they are: until then those others get all connections."""
         self._observers.heartbeat.start()
         await asyncio.to_thread(remove_leftovers)
         self._operators.open()

@@ -1,4 +1,4 @@
-"""Which words a sentence may go on after in spite of their full stop, and which words begin sentences."""
+"""Words after whose full stop a sentence may go on, and words that begin sentences."""
 
 import functools
 import re
@@ -27,10 +27,8 @@ def is_lower(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviations:
-    """Those of a language, in lists that `abbreviations.toml` explains.
-
-    `has_ordinals` is whether ordinal numbers have a full stop, `has_no_vowels` whether words may lack a vowel letter.
-    """
+    """The abbreviations of a language, in lists that `abbreviations.toml` explains; `has_ordinals`: an ordinal number
+    has a full stop; `has_no_vowels`: words may lack a vowel letter."""
 
     language: str
     has_ordinals: bool
@@ -58,10 +56,8 @@ class Abbreviations:
         return word in self.starts or (bool(apostrophe) and (head + apostrophe in self.starts or head in self.starts))
 
     def continues(self, text: str, mark: str, following: str) -> bool | None:
-        """Return whether a sentence goes on after `text`, a single mark, white space and the word `following`.
-
-        `None` if there is neither an abbreviation nor an ordinal number.
-        """
+        """Return whether a sentence goes on after `text`, a single mark, white space and the word `following`; `None`
+        without an abbreviation or an ordinal number."""
         if text[-1:].isspace() or not text:
             return None
         parts = text.split()

@@ -23,13 +23,13 @@ def align_words(
 ) -> tuple[AlignedSpan, ...]:
     """Return links between words (`words`), in the order of the translation; a word may have several links or none.
 
-    `attention` (T, S) is how much each token of the translation attended to each token of the source. The spans give
-    the positions of those T and S tokens; tokens with an empty span, such as special ones, do not count.
+    `attention` (T, S) is how much each token of the translation attended to each token of the source; the spans give
+    their positions, and tokens with an empty one, such as special ones, do not count.
 
-    Every word of the translation is linked to the source word that it attended to most, and to another one that also
-    received much of its attention. A source word without a link is linked to the word that attended to it most, if that
-    was enough. Punctuation is linked only to punctuation. Numbers, names and reserved symbols that occur once on both
-    sides are linked to each other, regardless of the attention.
+    Every word of the translation is linked to the source word that it attended to most, and to another one with much of
+    its attention. A source word without a link is linked to the word that attended to it most, if that was enough.
+    Punctuation is linked only to punctuation. Numbers, names and reserved symbols that occur once on both sides are
+    linked to each other.
     """
     source_words, target_words = words(source, source_spans), words(target, target_spans)
     if not source_words or not target_words:
@@ -59,7 +59,6 @@ def _shares(found: Sequence[TokenSpan], tokens: Sequence[TokenSpan]) -> _Floats:
 
 
 def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
-    """Return which words are linked, given how much each target word attended to each source word."""
     total = by_word.sum(axis=1, keepdims=True)
     by_word = np.divide(by_word, total, out=np.zeros_like(by_word), where=total > _LITTLE)
     links: npt.NDArray[np.bool_] = by_word >= np.clip(by_word.max(axis=1, keepdims=True), _LITTLE, _MUCH)

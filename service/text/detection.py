@@ -55,11 +55,8 @@ _LOADING = threading.Lock()
 
 
 class LanguageDetector:
-    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed.
-
-    All languages that the model knows are candidates. How probable each is grows with the number of people who read it;
-    one that is served counts as if very many did.
-    """
+    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed. All
+    its languages are candidates, by the number of their readers; one that is served counts as if very many read it."""
 
     def __init__(self, served: Iterable[str] = ()) -> None:
         """Set the codes that are served, which are answered as they are given here."""
@@ -77,11 +74,10 @@ class LanguageDetector:
         self._priors |= dict.fromkeys(own, math.sqrt(_MOST_READERS))
 
     def detect(self, text: str) -> tuple[DetectedLanguage, ...]:
-        """Return the languages that `text` may be in, best first.
+        """Return the languages that `text`, which must be plain, may be in, best first.
 
-        The confidences of all candidates sum to 1; those below 0.001 are omitted. `text` must be plain: remove markup
-        first. If none is more probable than all others together, as in a text without letters, the answer is
-        `UNDETERMINED` alone, with confidence 0.
+        The confidences of all candidates sum to 1; those below 0.001 are omitted. If none exceeds all others together,
+        as in a text without letters, the answer is `UNDETERMINED` alone, with confidence 0.
         """
         text = text[:_MAX_CHARACTERS]
         fitting = _fitting(text, self._labels)
@@ -98,11 +94,10 @@ class LanguageDetector:
 class SourceDetector:
     """Detector of the languages of texts that are to be translated into one language. Thread-safe.
 
-    The source languages and the target are candidates, and so are all other languages that the model knows. Their prior
-    probabilities: a source is as probable as the target, and as all other languages together, each of which gets an
-    equal part. So a text is in another language if the mean likelihood of these exceeds the sum of the likelihoods of
-    sources and target, which takes evidence of 136 to 1 for one of them, as many as there are. Otherwise the likeliest
-    of sources and target is chosen; a source, if the text does not tell.
+    The source languages, the target, and all other languages of the model are candidates. A source is as probable a
+    priori as the target, and as all other languages together, which share equally. So a text is in another language if
+    their mean likelihood exceeds the summed one of sources and target: evidence of 136 to 1 for one of them, as many as
+    there are. Otherwise the likeliest of sources and target is chosen; a source, if the text does not tell.
     """
 
     def __init__(self, sources: Iterable[str], target: str) -> None:
@@ -129,11 +124,8 @@ class SourceDetector:
         self._labels = _labels_by_script(scripts)
 
     def detect(self, text: str) -> str:
-        """Return the code of a source, of the target without its region, or of another language that the text is in.
-
-        `text` must be plain: remove markup first. A text without letters, or in a script of no language that is known,
-        is `UNDETERMINED`.
-        """
+        """Return the code of a source, of the target without its region, or of another language of a plain `text`.
+        It is `UNDETERMINED` without letters, or in a script of no known language."""
         text = text[:_MAX_CHARACTERS]
         fitting = _fitting(text, self._labels, self._latin_share)
         if len(fitting) == 1:
@@ -152,18 +144,15 @@ class SourceDetector:
 
 @functools.lru_cache(maxsize=64)
 def source_detector(sources: Sequence[str], target: str) -> SourceDetector:
-    """Return the detector of the languages of texts that are to be translated from one of `sources` into `target`."""
     return SourceDetector(sources, target)
 
 
 @functools.lru_cache(maxsize=8)
 def language_detector(served: Sequence[str]) -> LanguageDetector:
-    """Return the detector of the languages of texts, where `served` are translated."""
     return LanguageDetector(served)
 
 
 def _labels_by_script(scripts: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
-    """Return the model's label of each code, by the scripts of the codes."""
     labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
     for code, script in scripts.items():
         labels[script][code] = _label(code)
@@ -226,10 +215,8 @@ def _has(character_set: str, letter: str) -> bool:
 
 
 def _shares(text: str, labels: Mapping[str, str | None], priors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly.
-
-    Labels are equally probable before the text is seen, or in the proportion of their codes' `priors`.
-    """
+    """Return the probabilities of the codes that have a label of the model; those of one label share it evenly.
+    Before the text is seen, labels are equally probable, or in the proportion of their codes' `priors`."""
     label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}

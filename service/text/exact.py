@@ -1,8 +1,5 @@
-"""Identifiers and amounts in plain texts, which a translation must have exactly.
-
-Identifiers are names, addresses and codes of machines, which stay as they are; amounts are written as in the target's
-language.
-"""
+"""Identifiers and amounts in plain texts, which a translation must have exactly. Identifiers are machine-readable
+names, addresses and codes, which stay; amounts are written as in the target's language."""
 
 import functools
 import re
@@ -227,7 +224,7 @@ def find_amounts(text: str, languages: Languages) -> list[tuple[int, int, str]]:
 
 
 def _is_stop_of_time(text: str, start: int, end: int) -> bool:
-    """Return whether the full stop behind a time ends no sentence, as nothing but times is in its line."""
+    """Return whether the full stop after a time does not end a sentence, as its line contains only times."""
     if _LAST_STOP.match(text, end) is None:
         return False
     before = _LABEL_END.split(text[max(0, start - _LONGEST) : start])[-1]
@@ -253,7 +250,7 @@ def _localized(amount: str, languages: Languages) -> str:
 
 
 def _clock(times: str) -> str:
-    """Return a time of a half of the day, or two, by the clock of 24 hours; impossible ones as they are."""
+    """Return one or two 12-hour times in 24-hour form; impossible ones unchanged."""
     hours = [(int(found[1]), found[2] or "00") for found in _ANY_HOUR.finditer(times)]
     halves = _ANY_HALF.findall(times.lower())
     if len(halves) < len(hours):  # 9-11 pm, 11-1 pm

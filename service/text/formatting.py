@@ -22,12 +22,12 @@ def preserve_formatting(
 ) -> str:
     """Make a translation begin and end as its source does, like DeepL's option of this name.
 
-    The first letter takes the case of the source's first letter if both are cased letters. Final punctuation is the
-    source's; other languages' forms of the same marks are left as they are.
+    The first letter takes the case of the source's first letter if both are cased. Final punctuation is the source's;
+    other languages' forms of the same marks stay.
 
-    `kept_source` and `kept` are the protected parts of each, from start to before end, in any order: they are not text.
-    Letters and marks in them are neither considered nor changed. The case of a letter after a protected part is no
-    evidence of how a sentence begins, so it counts only if such a part precedes the first letter of both or of neither.
+    `kept_source` and `kept` are protected parts, from start to before end, in any order: nothing in them is considered
+    or changed. After a protected part, case is no evidence of how a sentence begins, so it counts only if such a part
+    precedes the first letter of both or of neither.
     """
     source = masked(source, sorted(kept_source), _KEPT)
     text_only = masked(translated, sorted(kept), _KEPT)
@@ -70,11 +70,10 @@ def _first_letter(source: str, text_only: str, translated: str) -> str:
 
 
 def with_no_breaks(source: str, translation: str) -> str:
-    """Return a translation with no-break spaces in place of those plain ones that are between the same words.
+    """Return a translation of the same length with no-break spaces for plain ones between the same words.
 
     Both words are the source's, punctuation aside; or one of them, if it is a number, a name or a sign that both texts
-    have once (`10 km`, `§ 5`, `Mr. Smith`). If the source has no other spaces, neither has the translation.
-    The length stays the same.
+    have once (`10 km`, `§ 5`, `Mr. Smith`). If the source has only no-break spaces, so has the translation.
     """
     signs = _NO_BREAK.findall(source.strip())
     if not signs or " " not in translation:

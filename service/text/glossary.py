@@ -91,7 +91,7 @@ def read_glossary(path: Path) -> Glossary:
 
 
 class _Problems:
-    """What is wrong with a file, by line: the first of many, and the number of the others."""
+    """Faults of a file, by line: the first of many, and the number of the others."""
 
     def __init__(self) -> None:
         self._first: list[tuple[int, str]] = []
@@ -195,7 +195,6 @@ class Glossaries:
         self.refresh()
 
     def all(self, grants: Grants = EVERYTHING) -> tuple[Glossary, ...]:
-        """Return all that may be used, by name and languages."""
         return tuple([each for each in self._served.values() if grants.allows_glossary(each.name)])
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
@@ -229,11 +228,8 @@ class Glossaries:
         )
 
     def refresh(self) -> bool:
-        """Read the files that were changed or replaced; return whether the terms served have changed.
-
-        A file that has become invalid is logged once, and its previous terms stay. A file that was removed is not
-        served. Not for several threads at a time.
-        """
+        """Read the files that were changed or replaced; return whether the terms served have changed. Invalid files are
+        logged once, and keep their terms; removed ones are not served. Not for several threads at a time."""
         if self._folder is None:
             return False
         before = dict(self._files)

@@ -19,7 +19,7 @@ _CONTEXT = 8  # characters by which a position is found again in the text of few
 
 
 class PieceDecoder(Protocol):
-    """The part of `Tokenizer` that is needed here."""
+    """The part of `Tokenizer` that incremental decoding needs."""
 
     def decode(self, token_ids: Sequence[int]) -> str: ...
     def decode_settled(self, token_ids: Sequence[int]) -> str: ...
@@ -28,9 +28,9 @@ class PieceDecoder(Protocol):
 class IncrementalDecoder:
     """Turns the growing token ids of one sequence into parts of its text, each emitted once and never changed.
 
-    Parts end at the ends of words, before the space that follows, so a word is emitted with the space before it as soon
-    as the next one begins. In scripts without spaces, a word is one character with its marks. A word longer than
-    `_LONGEST_WORD` characters is emitted in parts. All parts together begin the text of all ids.
+    Parts end before the space after a word, so a word is emitted as soon as the next one begins; in scripts without
+    spaces, after each character with its marks; in words longer than `_LONGEST_WORD` characters, anywhere. All parts
+    together begin the text of all ids.
     """
 
     def __init__(self, tokenizer: PieceDecoder) -> None:

@@ -1,8 +1,8 @@
 """Language codes: matching a caller's BCP 47 code to the served ones, and their spellings and names.
 
-Models bring codes of their own: `eng_Latn`, `cmn_Hans`, `pt_br`. Relations between codes come from langcodes, which
-takes them from IANA's registry and Unicode's CLDR. Its class `Language` keeps every code that it ever saw, so only its
-parser and its tables are used here, where untrusted callers choose the codes.
+Models bring codes of their own: `eng_Latn`, `cmn_Hans`, `pt_br`. langcodes relates codes by IANA's registry and
+Unicode's CLDR. Its class `Language` keeps every code that it ever saw, so for untrusted callers' codes only its parser
+and its tables are used.
 """
 
 import functools
@@ -68,10 +68,7 @@ def folded(code: str) -> str:
 
 def canonical(code: str) -> str:
     """Return the BCP 47 spelling: the shortest language code, and the script only if it is not the likely one.
-
-    "eng_Latn" becomes "en", "zho_Hans" "zh", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned
-    unchanged.
-    """
+    "eng_Latn" becomes "en", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned unchanged."""
     tag = _parse(code)
     return code if tag is None else _spelled(tag, NORMALIZED_MACROLANGUAGES.get(tag.language, tag.language))
 
@@ -99,11 +96,8 @@ def is_same(code: str, other: str) -> bool:
 
 
 def display_name(code: str, in_language: str) -> str:
-    """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
-
-    Names that are not known in that language are in English. An invalid code is returned unchanged. The first call
-    loads them, which is slow.
-    """
+    """Return a name such as "German (Austria)" for `display_name("de-AT", "en")`; English if there is none in
+    `in_language`. An invalid code is returned unchanged. The first call loads the names, which is slow."""
     if _parse(code) is None:
         return code
     from langcodes import Language  # loads the names of language_data, so only callers that need them pay
@@ -139,9 +133,8 @@ class ServedLanguages:
     def find(self, code: str) -> list[ServedCode]:
         """Return the served codes that `code` may mean, the nearest first; all are of the same language and script.
 
-        Case makes no difference, nor does `-` versus `_`. The same code comes before another spelling of the same
-        language, which comes before another region. A code without a script, even one implied by its region, may match
-        a script that is not its likely one if there is no other match.
+        Case, and `-` versus `_`, make no difference. The same code comes before another spelling of the same language,
+        then another region. A code without a script may match an unlikely script if there is no other match.
         """
         same = self._codes.get(folded(code))
         requested = _parse(code)

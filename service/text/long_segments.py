@@ -29,11 +29,9 @@ def split_long(
 ) -> list[str]:
     """Split a text into pieces of at most `limit` tokens each; joined, the pieces are the text.
 
-    Pieces are of about equal length, and end at the end of a sentence, else after a semicolon, colon or dash, else
-    after a comma, a closing bracket or white space, else between two user-perceived characters. White space stays with
-    the preceding piece. No cut is within the spans `whole`, which are sorted and disjoint, unless one is too long
-    itself.
-
+    Pieces of about equal length end at the end of a sentence, else after a semicolon, colon or dash, else after a
+    comma, a closing bracket or white space, else between two user-perceived characters. White space stays with the
+    preceding piece. No cut is within the spans `whole`, sorted and disjoint, unless one is too long itself.
     `num_tokens` is called about twice for each piece.
     """
     if num_tokens(text) <= limit:
@@ -64,11 +62,10 @@ def split_long(
 
 
 def chunks(text: str, size: int, whole: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
-    """Split a very long text lazily into pieces of at most `size` characters.
+    """Split a very long text lazily into pieces of at most `size` characters; joined, the pieces are the text.
 
-    Joined, the pieces are the text. They end at the best cut in their last eighth: the last of those that `split_long`
-    prefers. No cut is within the spans `whole`, which are sorted and disjoint; one that is longer than an eighth of
-    `size` is a piece of its own, however long.
+    They end at the best cut in their last eighth, the last of those that `split_long` prefers, but not within the spans
+    `whole`, sorted and disjoint; one longer than an eighth of `size` is a piece of its own, however long.
     """
     reach = size // 8
     is_inside = inside(whole)
@@ -137,9 +134,7 @@ def _outward(middle: int, start: int, end: int) -> Iterator[int]:
 
 
 def is_one_character(before: str, after: str) -> bool:
-    """Return whether two code points are displayed as one character: a conservative subset of Unicode's grapheme
-    clusters.
-    """
+    """Return whether two code points are displayed as one character: a conservative subset of grapheme clusters."""
     return (
         unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors
         or "\u200d" in (before, after)  # joined emoji

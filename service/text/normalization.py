@@ -1,4 +1,4 @@
-"""Forms of the same text: what readers see alike, and where it is in the text as written."""
+"""Forms of a text that look alike, and their positions in the text as written."""
 
 import re
 import unicodedata
@@ -40,7 +40,7 @@ def has_invisible(text: str) -> bool:
 
 
 class Visible(NamedTuple):
-    """What a reader sees of a text; `kept` in it, and positions of it in the text, unless they are equal."""
+    """A text as a reader sees it; `kept` in it, and positions of it in the text, unless they are equal."""
 
     text: str
     kept: Sequence[tuple[int, int]]
@@ -48,11 +48,8 @@ class Visible(NamedTuple):
 
 
 def line_cuts(text: str) -> list[Span]:
-    """Return what is within the words that lines were cut in: a hyphen and a line end.
-
-    The hyphen of a word that the text has elsewhere with it stays, as that of "well-known" does, and that before a
-    capital or a number.
-    """
+    """Return the hyphens and line ends within words that were cut at the end of a line. The hyphen stays in a word that
+    the text has elsewhere with it, such as "well-known", and before a capital or a number."""
     cuts = list(paced(_CUT.finditer(text)))
     hyphenated = {(first.lower(), last.lower()) for first, last in _HYPHENATED.findall(text)} if cuts else set()
     spans = []
@@ -70,10 +67,9 @@ def line_cuts(text: str) -> list[Span]:
 def visible(text: str, kept: Sequence[tuple[int, int]] = (), *, joins_lines: bool = False) -> Visible:
     """Return a text without invisible characters that mean nothing to a reader.
 
-    These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners where no
-    script needs them (Arabic's, India's and others' do, and emoji), and zero-width spaces but in scripts without
-    spaces. If it `joins_lines`, words that were cut at a line's end are whole. What is in `kept`, sorted and disjoint,
-    stays.
+    These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners, except
+    in scripts that need them (Arabic's, India's) and emoji; and zero-width spaces, except in scripts without spaces. If
+    it `joins_lines`, words cut at a line's end are joined. `kept` parts, sorted and disjoint, stay.
     """
     cuts = line_cuts(text) if joins_lines else ()
     if not cuts and not has_invisible(text):
@@ -92,9 +88,7 @@ def visible(text: str, kept: Sequence[tuple[int, int]] = (), *, joins_lines: boo
 
 def normalized(text: str) -> tuple[str, Offsets | None]:
     """Return a text in the form in which terms are compared, and positions of that in `text`, unless they are equal.
-
-    It is in NFC, with a space for each run of white space within a line, and `'` for all apostrophes.
-    """
+    It is in NFC, with a space for each run of white space within a line, and `'` for all apostrophes."""
     if text.isascii() and "  " not in text and "\t" not in text:
         return text, None
     text = text.translate(_APOSTROPHES)

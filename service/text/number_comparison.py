@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 class _Spelling:
-    """What a text has in words instead of digits. Each question about it is answered once: there may be many."""
+    """The words of a text that stand for digits. Each question is answered once: there may be many."""
 
     def __init__(self, text: str, language: str) -> None:
         self._text = text
@@ -60,18 +60,17 @@ class _Spelling:
 
     @functools.cached_property
     def has_halves_of_day(self) -> bool:
-        """Whether its hours may be those from 1 to 12."""
+        """Return whether its hours may be those from 1 to 12."""
         return _HALF_OF_DAY.search(self._text) is not None
 
     @functools.cached_property
     def signs(self) -> frozenset[str]:
-        """The digits that it has as signs: raised, or in fractions."""
+        """Return its digits in other signs: superscripts, fractions."""
         signs = "".join(each for each in self._text if unicodedata.category(each) == "No")
         return frozenset(DIGITS.findall(unicodedata.normalize("NFKC", signs)))
 
     @functools.cached_property
     def has_large(self) -> bool:
-        """Whether it may have numbers of two digits or more."""
         return spells_numbers(self._text, self._language)
 
     def _answer(self, question: Callable[[int, str, str], int], digits: str) -> int:
@@ -82,10 +81,9 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     """Compare the numbers of a source and its translation, in linear time.
 
     A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in
-    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of
-    the source explains them.
-
-    First whole numbers are paired, by their forms; then those left over by their parts, which may be apart or words.
+    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if no number or word of the
+    source explains them. First whole numbers are paired by their forms, then the others by their parts, apart or in
+    words.
     """
     spelling = _Spelling(source, languages.source)
     pairs, unpaired = _pairs(source, translation, languages, spelling)
@@ -236,7 +234,7 @@ class _Parts:
         return _LOOSE if is_date or ":" in run.text or "/" in run.text else _TIGHT
 
     def take(self, number: Number) -> bool:
-        """Take the parts of a number, which may be apart or in words; return false if one is missing."""
+        """Take the parts of a number, apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
         if ":" in number.text and self._translation.names_hour(number.parts[0]):
             return True

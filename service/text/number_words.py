@@ -1,7 +1,5 @@
-"""What a number may be written as besides digits: words of small numbers, names of months, Roman numerals.
-
-Small tables of the most frequent languages; other languages write numbers in digits, or have them restored.
-"""
+"""Other spellings of numbers than digits: words of small numbers, names of months, Roman numerals.
+Small tables of the most frequent languages; other languages write numbers in digits, or have them restored."""
 
 import functools
 import re
@@ -109,7 +107,6 @@ def count_written(value: int, text: str, language: str) -> int:
 
 
 def names_month(number: int, text: str, language: str) -> bool:
-    """Return whether a text of a language may name this month."""
     pattern = _nth(_MONTHS.get(language, ""), number - 1, language)
     return pattern is not None and pattern.search(text) is not None
 

@@ -1,4 +1,4 @@
-"""Numbers in texts: where they are, and how languages write them."""
+"""Numbers in texts: their positions, and their form in each language."""
 
 import re
 import unicodedata
@@ -46,7 +46,6 @@ class Languages(NamedTuple):
 
 
 def find_numbers(text: str) -> list[Number]:
-    """Return a text's numbers, in order."""
     return [
         Number(*found.span(), found[0], tuple(map(_ascii, DIGITS.findall(found[0]))))
         for found in _NUMBER.finditer(text)
@@ -65,9 +64,7 @@ def in_place_of(number: Number, wrong: str, languages: Languages) -> str:
 
 def localized(number: str, languages: Languages, *, is_amount: bool = False) -> str:
     """Return a number with its thousands separated as in the target's language; unchanged if it has none.
-
-    The fraction of an amount changes even then; "3.2" may be a section or a version.
-    """
+    The fraction of an amount changes even then; "3.2" may be a section or a version."""
     read, wanted = _SEPARATORS.get(languages.source), _SEPARATORS.get(languages.target)
     if read is None or wanted is None:
         return number

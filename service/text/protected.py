@@ -1,4 +1,4 @@
-"""Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
+"""Search for the parts of a source that the model must not change: placeholders, terms, identifiers, amounts."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -63,9 +63,8 @@ def find_protected(
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others or
-    around placeholders, as in a call. `kept` are parts that are kept in any case, sorted and disjoint: no match may
-    overlap one of them.
+    A term within a placeholder does not count. With `languages`, amounts and identifiers are found outside of the
+    others, or around placeholders, as in a call. `kept` parts, sorted and disjoint, overlap no match.
     """
     found = placeholders = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
@@ -111,7 +110,6 @@ def _joined(found: Iterable[Placeholder]) -> list[Placeholder]:
 
 
 def verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
-    """Return spans whose text is kept unchanged."""
     return [Protected(*span, text[span.start : span.end], flag) for span in paced(spans)]
 
 
@@ -138,12 +136,10 @@ def _around(spans: Sequence[Protected], yielding: Iterable[Protected], others: S
 
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
-    """Return where spans start and end."""
     return [(span.start, span.end) for span in paced(spans)]
 
 
 def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
-    """Return the spans within a part of their text, with positions in that part."""
     first = bisect_left(spans, start, key=lambda span: span.start)
     last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]

@@ -1,4 +1,4 @@
-"""Protection: symbols in the place of protected parts before translation, and their targets afterwards."""
+"""Protection: symbols replace protected parts before translation, and targets replace symbols afterwards."""
 
 import functools
 import re
@@ -32,10 +32,9 @@ class ProtectedText:
     def restore(self, translated: str, alignment: Sequence[AlignedSpan] = ()) -> Restored:
         """Replace each symbol by its target.
 
-        If a symbol occurs several times, the first occurrence counts. A missing one takes the place of another's
-        repetition or of an unexpected symbol, else the one suggested by `alignment`, from `self.text` to `translated`,
-        or by its position in the source. Parts whose symbols were missing or repeated are flagged. Further copies of
-        protected placeholders are removed.
+        The first occurrence of a symbol counts. A missing one takes the place of a repeated or unexpected symbol, else
+        the one suggested by `alignment`, from `self.text` to `translated`, or by its position in the source. Missing or
+        repeated ones are flagged; further copies of protected placeholders are removed.
         """
         index_of = {symbol: index for index, symbol in enumerate(self.symbols[: len(self.spans)])}
         places: dict[int, Span] = {}
@@ -61,11 +60,11 @@ class ProtectedText:
 
 
 def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> ProtectedText | None:
-    """Replace only the `spans`, which are sorted and disjoint, by the model's reserved `symbols`.
+    """Replace only the `spans`, sorted and disjoint, each by its own of the model's reserved `symbols`.
 
-    Each span gets a symbol of its own. White space is unchanged, as in training pairs, where a symbol replaces one
-    word. Only unknown characters and line ends, which unlike placeholders may be adjacent to words, are separated from
-    them by spaces. Returns `None` if there are too few symbols, or the text contains one itself.
+    White space is unchanged, as in training pairs, where a symbol replaces one word. Only unknown characters and line
+    ends, which unlike placeholders may touch words, are separated by spaces. Return `None` if there are too few
+    symbols, or the text contains one itself.
     """
     if len(spans) > len(symbols) or any(symbol in text for symbol in symbols):
         return None
@@ -92,10 +91,10 @@ def replace_aligned(
 ) -> Restored:
     """Place each protected part's target in a translation by a model without reserved symbols.
 
-    If `translated` already contains a target (for a placeholder, also with other white space or case), that is its
-    place. Otherwise it replaces the words that `alignment`, from `text` to `translated`, links to the source's part;
-    unknown characters replace only words without other links. Otherwise it is inserted at a position estimated from the
-    source, and flagged. A placeholder that the model repeated is flagged, and its repetitions are removed.
+    If `translated` contains a target (a placeholder also with other white space or case), that is its place. Otherwise
+    it replaces the words that `alignment`, from `text` to `translated`, links to the source's part; unknown characters
+    only words without other links. Otherwise it is inserted at an estimated position, and flagged. Repeated
+    placeholders are flagged and removed.
     """
     places: dict[int, Span] = {}
     flags: set[Flag] = set()
@@ -154,11 +153,8 @@ def _targets(spans: Sequence[Protected]) -> str:
 
 
 def keep_order(spans: Sequence[Protected], places: MutableMapping[int, Span]) -> bool:
-    """Return whether placeholders are in another order than the source's, which changes what they mean.
-
-    Arguments of printf's kind that moved are left there. Tags that ended before they began are put in the source's
-    order.
-    """
+    """Return whether placeholders are in another order than the source's, which changes what they mean. Arguments of
+    printf's kind that moved are left there. Tags that ended before they began are put in the source's order."""
     if len(spans) < 2 or all(places[index] <= places[index + 1] for index in range(len(spans) - 1)):
         return False
     order = sorted(places, key=lambda index: (places[index], index))

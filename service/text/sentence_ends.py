@@ -1,4 +1,4 @@
-"""Where the sentences of a line end: after the marks of their script, but not after abbreviations and in quotations."""
+"""Ends of the sentences of a line: after the marks of their script, but not after abbreviations and in quotations."""
 
 import re
 import unicodedata

@@ -1,11 +1,9 @@
 """SentencePiece models, and the tokenizers that use them. The only module that imports sentencepiece.
 
-Those with a separate vocabulary for the pieces' ids behave as transformers 5's classes of the same names
-(`models/marian`, `models/m2m_100`, `tokenization_python`) do with `split_special_tokens`: what is spelled like a
-special token in a caller's text, such as "</s>", "__fr__" or ">>fr<<", is text. Only the prefixes of the manifest
-choose languages.
-
-Marian's punctuation normalizer (sacremoses) is set up but never applied by transformers 5, so it is omitted here.
+With a separate vocabulary they behave as transformers 5's classes of the same names (`models/marian`, `models/m2m_100`,
+`tokenization_python`) with `split_special_tokens`: what is spelled like a special token in a caller's text, such as
+"</s>", "__fr__" or ">>fr<<", is text. Only the manifest's prefixes choose languages. Marian's punctuation normalizer
+(sacremoses) is omitted: transformers 5 never applies it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,10 +93,8 @@ class M2M100Tokenizer:
     """M2M100's tokenizer: a SentencePiece model, the ids of its pieces, and special tokens, whose ids may follow."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
-        """Load `file`, the SentencePiece model, and `vocabulary_file`, a `vocab.json`.
-
-        `special_tokens` are omitted from translations; `unk_id` is for pieces without an id.
-        """
+        """Load a SentencePiece model and a `vocab.json`; `unk_id` is for pieces without an id. `special_tokens` are
+        omitted from translations."""
         self._model = SentencePieceModel(file)
         self._ids = read_vocabulary(vocabulary_file)
         self.unk_id = unk_id
@@ -149,7 +145,6 @@ class MarianTokenizer(M2M100Tokenizer):
 
 
 def read_vocabulary(file: Path) -> dict[str, int]:
-    """Return the pieces and ids of a `vocab.json`."""
     try:
         return parse_vocabulary(file.read_bytes())
     except (OSError, ValueError) as error:

@@ -71,14 +71,14 @@ def pieces(
 ) -> Iterator[Piece]:
     """Yield a text's segments and the text between them; joined, the pieces are the text.
 
-    A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
-    of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
-    but lists and empty lines still end them; in mode `OFF` there is at most one segment. Separators are between
-    segments in any mode.
+    A segment contains a letter, and no white space at its ends. White space, line ends, bullets and numbers of list
+    items, and sentences without letters are between segments. In mode `NO_NEWLINES` segments may contain line ends, but
+    lists and empty lines end them; in mode `OFF` there is at most one segment. Separators are between segments in any
+    mode.
 
-    `language_code` determines which abbreviations do not end a sentence; languages without a list use the English one.
-    No cut is within the spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among
-    them, are between segments.
+    `language_code` determines which abbreviations do not end a sentence; English ones by default. No cut is within the
+    spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among them, are between
+    segments.
     """
     end = 0
     for start, stop in _segments(text, language_code, mode, whole, apart):

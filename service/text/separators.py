@@ -1,8 +1,5 @@
-"""What divides a line into texts by its form: columns, rulers, fill-ins, brackets, arrows, the prefixes of subjects.
-
-A translation has them as the source does; the texts between them are translated by themselves. Every repetition is
-bounded or possessive, so that any text takes linear time.
-"""
+"""Separators of texts within a line: columns, rulers, fill-ins, brackets, arrows, prefixes of subjects.
+They stay; the texts between are translated separately. Repetitions are bounded or possessive, hence linear time."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +42,6 @@ _REACH = 200  # characters of a line on each side of a gap that are looked at
 
 
 def separators(text: str, language_code: str) -> Iterator[Span]:
-    """Yield what divides a text's lines, from left to right."""
     if "  " in text or "," in (text[:1], text[-2:-1]) or _HINT.search(text):
         yield from _separators(text, 0, len(text), _arrows(text, language_code))
 
@@ -70,9 +66,7 @@ def _separators(text: str, start: int, end: int, arrows: re.Pattern[str]) -> Ite
 
 def _is_written(text: str, run: re.Match[str]) -> bool:
     """Return whether a run of a sign is part of a sentence: an ellipsis, a dash without spaces, a grade (`A+++`).
-
-    Five full stops divide; fewer only if they lead to a number or follow a label: `House ... 12`, `Name: ...`.
-    """
+    Five full stops divide; fewer only if they lead to a number or follow a label: `House ... 12`, `Name: ...`."""
     sign, before, after = run[0][0], text[max(0, run.start() - 2) : run.start()], text[run.end() : run.end() + 1]
     if sign == ".":
         num_stops = run[0].count(".")
@@ -93,7 +87,7 @@ def _is_slip(text: str, gap: re.Match[str]) -> bool:
 
 
 def _arrows(text: str, language_code: str) -> re.Pattern[str]:
-    """Return what is an arrow and no quotation mark: `« Back`, `Home » News`; in French only without pairs of these."""
+    """Return a pattern of arrows, not quotation marks: `« Back`, `Home » News`; in French only unpaired ones."""
     left, right, single_left, single_right = (0, 0, 0, 0) if text.isascii() else map(text.count, _ARROWS)
     if left + right + single_left + single_right == 1 and not _SENTENCE_END.search(text):
         return _ANY_ARROW

@@ -20,12 +20,12 @@ _BEGINNING = re.compile(r"\w+")
 
 
 class Side:
-    """What is before or after a part of a text: white space, and the sign beyond it, empty at an end of the text."""
+    """The surroundings of a part before or after it: white space, and the sign beyond, empty at an end of the text."""
 
     __slots__ = ("_at", "_is_before", "_text", "sign", "space")
 
     def __init__(self, text: str, place: int, *, is_before: bool, first: int = 0) -> None:
-        """Look at the side of `place`; before it, from `first` on."""
+        """Read the side of `place`; before it, from `first` on."""
         at = place
         if is_before:
             while at > first and text[at - 1].isspace():
@@ -43,7 +43,7 @@ class Side:
 
     @property
     def _word(self) -> str:
-        """Return the word there, or at least the part of it that is near, or the sign."""
+        """Return the adjacent word, or at least its near part, or the sign."""
         at = self._at
         if self._is_before:
             found = _END.search(self._text[max(0, at - _LONGEST_WORD) : at])
@@ -54,9 +54,9 @@ class Side:
     def space_for(self, target: str, there: "Side", *, is_inserted: bool, is_joined: bool = False) -> str | None:
         """Return the white space for this side of a target in a translation; `None` leaves what there is.
 
-        This is the source's side, `there` the same one of the target's place. Targets at a place that the model chose
-        are separated only from words; inserted ones, for which there was none, also from punctuation before them. If it
-        `is_joined`, another protected part touches this side.
+        This is the source's side, `there` the same side of the target's place. Targets at a place of the model's are
+        separated only from words, inserted ones also from punctuation before them. If it `is_joined`, another protected
+        part touches this side.
         """
         if target.isspace():  # line ends
             return self.space
@@ -81,8 +81,7 @@ class Restored:
     """A translation with every target in its place, and flags for what should be reviewed.
 
     `places` are the positions in `text` of the protected parts' targets, in the order of the source. `source` maps
-    positions in the model's input to positions in the original source, `target` positions in its output to positions in
-    `text`.
+    positions from the model's input to the original source, `target` from its output to `text`.
     """
 
     text: str
@@ -118,7 +117,6 @@ def write_targets(
     symbols: Sequence[str],
     source: Offsets,
 ) -> Restored:
-    """Write the targets into their places, remove unwanted copies, and record the edits."""
     bounds = [0, *(position for read in source.edits for position in (read.old_start, read.old_end)), len(text)]
     unprotected = "\n".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
     targets = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}
@@ -166,11 +164,8 @@ class _Writer:
         self._last = ""
 
     def write(self, place: Span, target: str, before: Side, after: Side, *, is_joined: bool) -> Span:
-        """Copy the text before a place, write the target there, and return its position.
-
-        `before` and `after` are the sides of the protected part in the source; its white space stays where the
-        translation allows it.
-        """
+        """Copy the text before a place, write the target there, and return its position. `before` and `after` are the
+        sides of the protected part in the source; its white space stays where the translation allows it."""
         is_inserted = place.start == place.end
         there = Side(self._old, place.start, is_before=True, first=self.old_end)
         if is_inserted and not there.space:

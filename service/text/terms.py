@@ -27,23 +27,20 @@ Hashes = NDArray[np.int64]
 
 
 class TermTable:
-    """Terms and some of their prefixes, such that few lookups find the longest term at a position, whatever the terms
-    are: the number of its parts, which lie between word boundaries, is found by binary search.
+    """Terms and some of their prefixes, so that binary search by parts, between word boundaries, finds the longest
+    term.
 
     Of a term of 13 = 8 + 4 + 1 parts, the prefixes of 8, 12 and 13 parts are stored. So if the first 8 at a position
     are present, and the next 4 too, but not the next 2, at most 1 more follows. Each prefix is stored with the longest
-    term that it begins with, so no backtracking is needed where a longer term has started but does not continue.
-    (Waldvogel et al., Scalable High Speed IP Routing Lookups, 1997.)
+    term that it begins with, so there is no backtracking (Waldvogel et al., Scalable High Speed IP Routing Lookups,
+    1997).
 
-    Prefixes are stored as their hashes, of 64 bits under a secret of the process, in order: whoever looks a text up
-    compares it with the term that is found.
+    Prefixes are stored as sorted 64-bit hashes under a secret of the process: callers compare with the term that is
+    found.
     """
 
     def __init__(self, forms: Iterable[tuple[int, str]], form: Form) -> None:
-        """Index terms, given by ascending numbers, and by the texts by which they are found, which `form` returns, too.
-
-        Of terms of the same form the first wins. Passes checkpoints.
-        """
+        """Index terms, of ascending numbers, by texts in `form`; the first of equal ones wins. Passes checkpoints."""
         keys, numbers, lengths, are_terms, firsts = array("q"), array("i"), array("i"), array("b"), array("q")
         self.max_length = max_parts = 0
         for number, source in paced(forms):
@@ -79,8 +76,7 @@ class TermTable:
 
     def longest(self, text: str, places: Sequence[int], first: int) -> int:
         """Return the number of the longest term that begins at the word boundary with index `first` and ends at a later
-        one; `NONE` if there is none. `places` are all boundaries of the text.
-        """
+        one; `NONE` if there is none. `places` are all boundaries of the text."""
         start, found, last = places[first], NONE, first
         for step in self._steps:
             if last + step < len(places):
@@ -159,11 +155,8 @@ class TermIndex:
                 yield number, source
 
     def longest(self, text: str, folded: str, places: Sequence[int], first: int) -> tuple[Term, str] | None:
-        """Return the longest term that begins at the word boundary with index `first` and ends at a later one, and its
-        source as in `text`, which is normalized.
-
-        `places` are all boundaries of the text, which is given both as written and folded.
-        """
+        """Return the longest term from the word boundary with index `first` to a later one, and its source as in
+        `text`. `text` is normalized, `folded` the same text; `places` are all its boundaries."""
         exact = self._found(self._exact.longest(text, places, first))
         other = self._found(self._in_any_case.longest(folded, places, first))
         start = places[first]
@@ -183,10 +176,9 @@ def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
     """Find terms at word boundaries, from left to right, the longest at each position; sorted and disjoint.
 
     Of terms of the same length, that of the first index wins, so a request's terms take precedence over a glossary's.
-    The target of a term that is not case-sensitive takes the case of the match if that differs from the term's: all
-    capitals, or the first letter. Terms that must not be translated keep the match. White space, apostrophes and the
-    composition of characters make no difference. Time is linear in the length of the text, and logarithmic in the
-    length of the longest term.
+    The target of a term that is not case-sensitive takes the match's case if that differs: all capitals, or the first
+    letter. Terms that must not be translated keep the match. White space, apostrophes and the composition of characters
+    make no difference. Time is linear in the text's length, and logarithmic in the longest term's.
     """
     form, offsets = normalized(text)
     found = _find_terms(form, *indexes)

@@ -58,21 +58,15 @@ class Tokenizer(Protocol):
 
     def source_spans(self, text: str) -> list[TokenSpan]:
         """Return the positions in code points of the pieces of `encode(text)`, one span for each; some are empty.
-
-        They are sorted. Text that the tokenizer drops or ignores, such as spaces, may be in none.
-        """
+        They are sorted. Text that the tokenizer drops or ignores, such as spaces, may be in none."""
         ...
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """Return the position of each token in `decode(token_ids)`; those without text have an empty span.
-
-        The spans are adjacent: together they cover the whole text.
-        """
+        """Return each token's span in `decode(token_ids)`, empty if it has no text; together they cover the text."""
         ...
 
 
 def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
-    """Build the tokenizer that a bundle in `directory` specifies."""
     if spec.kind not in _KINDS:
         known = ", ".join(map(repr, _KINDS))
         raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows {known}.")
@@ -94,7 +88,7 @@ def of_prose(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:
-    """Return the tokenizer of a pair, always the same one: the model's own, unless its kind has one for each."""
+    """Return the tokenizer of a pair, always the same object: the model's, unless its kind has one for each pair."""
     if isinstance(tokenizer, IndicTokenizer):
         return tokenizer.of(pair.source_language_code, pair.target_language_code)
     return tokenizer
@@ -156,7 +150,6 @@ def clean_up_spaces(text: str) -> str:
 
 
 def single_spaced(text: str) -> str:
-    """Return a text with one space in place of each run of them."""
     return _SPACES.sub(" ", text) if "  " in text else text
 
 

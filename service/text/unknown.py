@@ -1,4 +1,4 @@
-"""Characters unknown to a model: text that its tokenizer has no piece for must not be lost in translation."""
+"""Characters unknown to a model, which must not be lost in translation."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +26,8 @@ _WINDOW = 2000  # characters processed at once: texts too long for a model may b
 class UnknownCharacters:
     """Finds text that a tokenizer encodes to its unknown id, or drops: built once for each model. Thread-safe.
 
-    White space, control characters and other invisible ones, such as zero-width spaces and soft hyphens, are no loss
-    and never found. Nor are characters that a tokenizer knows in another form, such as full-width letters.
+    Invisible characters, such as white space, controls, zero-width spaces and soft hyphens, are never found, nor are
+    those that a tokenizer knows in another form, such as full-width letters.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -46,10 +46,8 @@ class UnknownCharacters:
         return self._drops or (not text.isascii() and any(character in text for character in self._dropped))
 
     def plain(self, text: str) -> str:
-        """Replace unknown quotation marks, apostrophes and dashes by their ASCII form where that is known.
-
-        The length stays the same. If such a mark were protected by itself, it would break the word: "don't" into three.
-        """
+        """Replace unknown quotation marks, apostrophes and dashes by their ASCII form where that is known. The length
+        stays the same. If such a mark were protected by itself, it would break the word: "don't" into three."""
         if not self._is_ready:
             self._prepare()
         return text.translate(self._plain)
@@ -57,8 +55,8 @@ class UnknownCharacters:
     def find(self, text: str) -> list[Span]:
         """Find the runs of unknown characters: sorted, disjoint, not empty; in linear time.
 
-        A run never splits a user-perceived character. A word with an unknown letter is unknown as a whole, and so is a
-        number next to an unknown sign: "café", "£5.20". Runs separated only by white space are merged.
+        They are whole user-perceived characters, words, and numbers with a sign: "café", "£5.20". White space does not
+        separate them.
         """
         runs: list[Span] = []
         for found in _joined(text, self._found(text)):
@@ -105,7 +103,6 @@ class UnknownCharacters:
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield parts of a text and their offsets, split at white space if there is any."""
     start = 0
     while len(text) - start > _WINDOW:
         latest = start + _WINDOW

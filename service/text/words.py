@@ -71,8 +71,8 @@ def unbroken(text: str) -> list[str]:
 def words(text: str, tokens: Iterable[TokenSpan] = ()) -> list[TokenSpan]:
     """Return the spans of words: maximal runs without white space; punctuation and symbols at their ends are separate.
 
-    So "3.5" and "isn't" are words, and "(files..." is "(", "files" and "...". A reserved symbol is always a word of its
-    own. In scripts without spaces, words are the parts into which `tokens` divide the text.
+    "3.5" and "isn't" are words, and "(files..." is "(", "files" and "..."; a reserved symbol is a word of its own. In
+    scripts without spaces, `tokens` divide the text into words.
     """
     cuts = {end for span in tokens for end in span}
     return [span for run in _RUN.finditer(text) for span in _parts(text, *run.span(), cuts)]

@@ -29,10 +29,9 @@ def assemble(
 ) -> Translation:
     """Return the answer to a text whose segments have these candidates, in order.
 
-    Candidates of the same rank are combined; a segment with fewer candidates repeats its last one. The score is the
-    mean of the segments' scores, weighted by their tokens.
-
-    Positions in HTML refer to the text between the tags. `size` counts the answer before it is built.
+    Candidates of the same rank are combined; a segment with fewer repeats its last one. The score is the mean of the
+    segments' scores, weighted by tokens. Positions in HTML refer to the text between the tags. `size` counts the answer
+    before it is built.
     """
     if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)
@@ -56,7 +55,6 @@ def assemble(
 
 
 def joined(planned: PlannedText, candidates: Sequence[Candidates]) -> Candidates:
-    """Return the candidates of a plain text, with alignments and flags, whose segments have these candidates."""
     if len(candidates) == 1 and _is_whole(planned):
         return candidates[0]
     ranks = range(max(map(len, candidates), default=1))
@@ -135,7 +133,6 @@ def _signs(passage: PlannedPassage, part: _Part) -> Iterator[AlignedSpan]:
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
-    """Return segments and alignment of all passages, with positions in their concatenated texts."""
     if len(parts) == 1:
         return parts[0].segments, parts[0].alignment
     segments: list[Segment] = []

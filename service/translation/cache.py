@@ -48,7 +48,6 @@ class TranslationCache:
         return int(self._entries.currsize)
 
     def get(self, key: CacheKey) -> Decoded | None:
-        """Return the cached hypotheses and mark them as used; `None` if there are none."""
         entry = self._entries.get(key)
         return None if entry is None else entry.decoded
 

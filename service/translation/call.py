@@ -29,9 +29,7 @@ _TERMS_FACTOR = 16  # how much longer a character takes if a term matches, or ne
 
 class TranslationCall:
     """A request in progress. Its computations may run on any thread, one at a time: `plan` first.
-
-    Planning and assembling a call that `is_small` takes less time than handing it to another thread.
-    """
+    Planning and assembling a call that `is_small` takes less time than handing it to another thread."""
 
     def __init__(
         self,
@@ -46,11 +44,8 @@ class TranslationCall:
         pivot_language_code: str = "",
         is_continued: bool = False,
     ) -> None:
-        """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
-
-        One with a `pivot_language_code` is the first leg of two. One that `is_continued` translates further what a call
-        that was accepted has translated so far.
-        """
+        """Resolve the options. `terms` are the glossary's; `documents` and `kept` as for `Planner`. With a
+        `pivot_language_code` it is the first leg of two; if it `is_continued`, a further part of an accepted call."""
         self.request = request
         self.num_characters = sum(map(len, request.texts))
         self.is_small = _is_small(request, self.num_characters)
@@ -177,7 +172,6 @@ class TranslationCall:
         return self._restorer.restore(segments, decoded, size)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
-        """Return the answer to the text of that index; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         with_alignment = self.request.return_alignments
         translation = assemble(self.texts[index], chosen, self._assembled_size, with_alignment=with_alignment)
@@ -189,12 +183,11 @@ class TranslationCall:
         return tuple([self.translation(index, candidates) for index in range(len(self.texts))])
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
-        """Return the candidates of the plain text of that index; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         return joined(self.texts[index], chosen)
 
     def begins(self, number: int) -> bool:
-        """Return whether a segment is the first one of its text that the model reads."""
+        """Return whether a segment is the first of its text that the model reads."""
         own = range(self._starts[self.places[number][0]], number + 1)
         return next((each for each in own if self.segments[each].source_ids), None) == number
 

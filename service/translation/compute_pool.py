@@ -4,11 +4,10 @@ Each piece of work holds a thread until it is done, but only one thread runs at 
 the event loop and the engine need, too. With two running threads, small calls beside hostile texts took 294 ms (p99),
 with one 120 ms (`tests/faults/test_attacks.py`). At its checkpoints, a piece that has run for a time slice yields to
 the one that has run the least (least attained service first: Kleinrock, Queueing Systems II, 1976, section 4.4),
-counted by caller and then by piece. So work of milliseconds never waits for work of seconds, however much of that there
-is, and no caller delays another one.
+counted by caller and then by piece. So work of milliseconds never waits for work of seconds, and no caller delays
+another one.
 
-Each piece needs a stack of its own while it pauses, as checkpoints are deep in what it calls. On one stack, what is
-below could neither go on nor end before what was begun above it.
+Each piece needs a stack of its own while it pauses: on one stack, it could not go on before those begun later.
 """
 
 import asyncio
@@ -105,11 +104,8 @@ class ComputePool:
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
     ) -> T:
-        """Run `function` on a thread and return its result. `size` is the size of its input in characters.
-
-        Cancelling this coroutine ends the function at its next checkpoint, and so does the deadline (on the clock of
-        `time.monotonic()`); neither waits for the function.
-        """
+        """Run `function` on a thread and return its result. `size` is the size of its input in characters. Cancelling
+        this ends the function at its next checkpoint, without waiting, as does the deadline (of `time.monotonic()`)."""
         work = _Work(function, size, float("inf") if deadline_seconds is None else deadline_seconds, caller)
         with self._lock:
             self._check_room(caller)
@@ -150,7 +146,7 @@ class ComputePool:
             )
 
     def _give_up(self, work: _Work) -> None:
-        """Drop work that has not begun; what has begun ends in its next turn, which is soon."""
+        """Drop work that has not begun; end work that has at its next turn, which is soon."""
         work.is_given_up = True
         with self._lock:
             if not work.has_begun and work in self._waiting:

@@ -46,9 +46,7 @@ class SegmentDecoder:
         given: Mapping[int, Decoded] = MappingProxyType({}),
     ) -> dict[int, Decoded]:
         """Return the decoded hypotheses of some segments, by number; none for those no model reads; `given` are known.
-
-        Cancelling this coroutine aborts the call's sequences in the engine.
-        """
+        Cancelling this coroutine aborts the call's sequences in the engine."""
         known = {**(self._cached(call, segments) if self.keeps else {}), **given}
         groups = call.sequences(segments, known)
         sequences = [sequence for group in groups.values() for sequence in group]
@@ -78,7 +76,7 @@ class SegmentDecoder:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
 
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
-        `admit` is called with those that are not cached before they are submitted.
+        `admit` is called with uncached sequences before they are submitted.
         """
         segments = call.segments
         known = self._cached(call, segments) if self.keeps else {}
@@ -179,10 +177,7 @@ def _charge(record: Call, news: SequenceProgress | SequenceUpdate, charged: Coun
 
 
 def _note(record: Call, pending: PendingCall) -> tuple[float, float, float]:
-    """Record a call's time in each engine phase, and return when it arrived, left the queue, and ended.
-
-    Unfinished sequences are counted until now.
-    """
+    """Record a call's time in each engine phase, unfinished sequences until now; return its arrival, start and end."""
     ended = time.monotonic() if pending.finished_seconds is None else pending.finished_seconds
     began = ended
     first: Sequence | None = None

@@ -1,4 +1,4 @@
-"""Calls waiting for sequences, the results so far, and the way of these from an engine's thread to the event loop."""
+"""Calls that wait for sequences, their results so far, and the transfer of these from an engine to the event loop."""
 
 import asyncio
 import contextlib
@@ -27,9 +27,7 @@ class PendingCall:
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
-
-        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
-        """
+        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news."""
         assert self._has_news is not None, "the call wants news"
         while not self.done.done() or self._news:
             if self.done.done():
@@ -103,11 +101,8 @@ class PendingCalls:
 
 
 class EngineBridge:
-    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`.
-
-    Those of a call that needs all of its sequences reach it when the last one has ended: waking the loop for each costs
-    more than what it does with it.
-    """
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`. Those of a call that
+    needs all of its sequences arrive with the last one, as waking the loop costs more than they do."""
 
     def __init__(
         self,
@@ -151,6 +146,5 @@ class EngineBridge:
 
 
 def _due(update: SequenceUpdate) -> Sequence_[SequenceUpdate]:
-    """Return the updates that the loop needs now that there is this one."""
     joint = update.sequence.joint_updates
     return (update,) if joint is None else joint.add(update)

@@ -51,7 +51,6 @@ class SecondLeg:
 
     @property
     def num_samples(self) -> int:
-        """Return how many sequences it makes of each segment of the first leg."""
         return self.options.num_hypotheses if self.options.is_sampled else 1
 
     def check_prefixes(self) -> None:
@@ -71,12 +70,8 @@ class SecondLeg:
         return replace(self.limits, max_segments=self.limits.max_segments // self.num_samples)
 
     def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
-        """Check that the second engine would accept its leg of these sequences of the first, and have the first engine
-        reserve the time for it.
-
-        Sources of the second leg are about as long as those of the first, of which each becomes as many samples, or as
-        wide a beam, as was asked for.
-        """
+        """Check that the second engine would accept its leg of these sequences, and have the first reserve time for it.
+        Its sources are about as long as the first leg's; each gets the requested samples, or beam."""
         options = replace(self.options, num_hypotheses=1) if self.options.is_sampled else self.options
         alike = [replace(sequence, options=options) for sequence in sequences for _ in range(self.num_samples)]
         first.reserved_seconds = self.leg.model.engine.check_alike(alike)
@@ -85,9 +80,7 @@ class SecondLeg:
 
     def call(self, first: TranslationCall, translated: Mapping[int, Candidates]) -> TranslationCall:
         """Return the call for what the first leg made of some segments, by number; its texts are in the same order.
-
-        What the first leg kept, it keeps; terms are already in the target language.
-        """
+        What the first leg kept, it keeps; terms are already in the target language."""
         best = {number: candidates[0] for number, candidates in translated.items()}
         request = replace(
             self.request,
@@ -126,10 +119,9 @@ class Pivoter:
     ) -> dict[int, Candidates]:
         """Translate the segments of a planned call of the first leg by both; return the candidates of each, by number.
 
-        Each goes on as soon as the first model has it. `report` is called with what is certain of a segment's
-        translation, as often as that grows, and with its candidates.
-
-        Cancelling this coroutine aborts the sequences of both legs.
+        Each goes on as soon as the first model has it. `report` is called with the certain part of a segment's
+        translation, whenever it grows, and with its candidates. Cancelling this coroutine aborts the sequences of both
+        legs.
         """
         candidates: dict[int, Candidates] = {}
         waiting: dict[int, Decoded] = {}
@@ -161,9 +153,7 @@ class Pivoter:
         self, first: TranslationCall, second_leg: SecondLeg, streams: Sequence[TextStream]
     ) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of the segments of a planned call of the first leg.
-
-        Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
-        """
+        Closing this generator aborts the sequences of both legs; callers that may stop early must close it."""
         news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
         has_news = asyncio.Event()
 
@@ -251,7 +241,6 @@ def _protected(text: str, kept: Sequence[KeptPart]) -> list[Protected]:
 
 
 def _in_callers_terms(error: InvalidRequest, first: TranslationCall, numbers: Sequence[int]) -> InvalidRequest:
-    """Make an error about a text of the second leg refer to the caller's text."""
     match error.path:
         case ("texts", int(index)):
             error.path = Path("texts", first.places[numbers[index]][0])

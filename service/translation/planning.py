@@ -60,10 +60,10 @@ class Planner:
     ) -> None:
         """Allow at most `max_segments` in all texts; `size` counts the part of the answer that is already known.
 
-        `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
-        characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
-        been parsed already; `kept` is what each plain text has that must stay. With `checks_numbers`, identifiers are
-        protected and segments with numbers marked.
+        `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds
+        characters unknown to the tokenizer; share one between planners. `documents` are the texts, if parsed already;
+        `kept` is what must stay in each plain text. With `checks_numbers`, identifiers are protected and segments with
+        numbers marked.
         """
         self._request = request
         self._manifest = manifest
@@ -301,7 +301,6 @@ class Planner:
         return self._checks_numbers and DIGITS.search(fed) is not None
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
-        """Return the passage with the caller's prefix at the start of its first segment's translation."""
         ids = target_prefix_ids(self._request.target_prefixes[index], index, self._manifest.name, self._tokenizer)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:

@@ -1,4 +1,4 @@
-"""What planning makes of a request's texts: passages, and in them the segments that the model translates."""
+"""The plan of a request's texts: passages, and in them the segments that the model translates."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,10 +12,10 @@ from service.text.spans import Offsets, Span
 class PlannedSegment(NamedTuple):
     """A part of a passage, from `start` to before `end`, that is translated on its own.
 
-    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
-    empty, the model does not read the segment: its text has nothing to translate besides `spans`. If it `has_numbers`
-    that the model reads, they are compared with those of the translation. One that `is_aligned` needs an alignment of
-    all its words, for the caller or for markup.
+    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set; nothing without
+    `source_ids`, if there is nothing to translate besides `spans`. If it `has_numbers` that the model reads, they are
+    compared with those of the translation. One that `is_aligned` needs an alignment of all its words, for the caller or
+    for markup.
     """
 
     start: int
@@ -35,9 +35,7 @@ class PlannedSegment(NamedTuple):
 
 class PlannedPassage(NamedTuple):
     """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged.
-
-    With `offsets`, it lacks characters of the source, and they map positions in it to those in the source.
-    """
+    With `offsets`, it lacks characters of the source, and they map positions in it to those in the source."""
 
     text: str
     segments: tuple[PlannedSegment, ...]

@@ -29,11 +29,10 @@ class ReadText(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A request for the texts of one language, and their indices in the whole request.
+    """A request for the texts of one language, and their `indices` in the whole request; without, it is all of it.
 
-    Without `indices` it is the whole request. `documents` are the parsed texts if they are HTML and were parsed for
-    detection; `detected_language_code` is empty if the caller gave the language. The texts are not translated if
-    `is_kept`.
+    `documents` are the texts if they are HTML and were parsed for detection; `detected_language_code` is empty if the
+    caller gave the language. The texts are not translated if `is_kept`.
     """
 
     request: TranslationRequest
@@ -75,8 +74,8 @@ def parts_by_language(
 ) -> list[Part]:
     """Split a request by its texts' languages, in the order of each language's first text.
 
-    `language_codes` has one code per text, and `read` its read text; plain texts may omit it. `sources` are the
-    languages that can be translated into the target. Texts without a language and without letters are in no part.
+    `language_codes` and `read` have an entry per text, but plain texts may omit `read`. `sources` can be translated
+    into the target. Texts without a language and without letters are in no part.
     """
     indices: dict[str, list[int]] = {}
     served = {*sources, *(code for code in set(language_codes) if is_same(code, request.target_language_code))}
@@ -108,7 +107,6 @@ def _not_served(request: TranslationRequest, path: Path, code: str, sources: Seq
 def joined(
     request: TranslationRequest, parts: Sequence[Part], translations: Sequence[Sequence[Translation]]
 ) -> tuple[Translation, ...]:
-    """Return the answer to each text of the whole request, from the translations of each part's texts."""
     found = list(map(undetermined, request.texts))
     for part, of_part in zip(parts, translations, strict=True):
         for index, translation in zip(part.indices, of_part, strict=True):

@@ -1,4 +1,4 @@
-"""Where the steps of a call run: short ones on the event loop, others on the threads of the `ComputePool`."""
+"""Runs the steps of a call: short ones on the event loop, others on the threads of the `ComputePool`."""
 
 import functools
 import time
@@ -30,7 +30,6 @@ class Steps:
         self._pool = ComputePool()
 
     def close(self) -> None:
-        """End all computations without waiting for them."""
         self._pool.close()
 
     async def plan(self, call: TranslationCall) -> None:

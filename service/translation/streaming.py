@@ -13,11 +13,8 @@ SegmentNews = tuple[int, str | Candidates]
 
 
 class TextStream:
-    """One text of a stream. Its deltas, concatenated, are the text of the translation.
-
-    Words of the current segment are returned as they arrive; later segments wait for their turn. HTML is returned as a
-    whole, as the positions of tags depend on the whole translation.
-    """
+    """One text of a stream. Its deltas, concatenated, are the text of the translation. Words of the current segment are
+    returned as they arrive, later segments in turn; HTML as a whole, as tags depend on it."""
 
     def __init__(self, planned: PlannedText, tokenizer: Tokenizer, *, preserves_formatting: bool) -> None:
         self._planned = planned

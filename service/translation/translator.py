@@ -91,7 +91,6 @@ class Translator:
         return list(self.catalogue().models)
 
     def catalogue(self) -> Catalogue:
-        """Return the models that the current call may use."""
         self.check_loaded()
         return self._catalogue.part(current_call().grants)
 
@@ -100,7 +99,6 @@ class Translator:
             raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
 
     def glossaries(self) -> tuple[Glossary, ...]:
-        """Return the glossaries that the current call may use."""
         return self._glossaries.all(current_call().grants)
 
     def model(self, name: str, version: str) -> LoadedModel:
@@ -108,9 +106,7 @@ class Translator:
 
     def overload(self, priority: Priority) -> Overloaded | None:
         """Return why the current call, of this priority, would be rejected regardless of its contents; else `None`.
-
-        Cached translations are returned even under overload, so with a cache this is always `None`.
-        """
+        Cached translations are returned even under overload, so with a cache this is always `None`."""
         overload = None
         if not self._decoder.keeps:
             origin = current_call().origin
@@ -142,10 +138,8 @@ class Translator:
         return TranslationResult(model.name, model.version, translations)
 
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
-        """Translate the request's texts and yield them as they grow; each ends with its whole translation.
-
-        Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
-        """
+        """Translate the request's texts and yield them as they grow; each ends with its whole translation. Closing this
+        generator aborts the request's sequences in the engine; callers that may stop early must close it."""
         request, current = self._checked(request), current_call()
         parts = await self._parts(request)
         if not request.source_language_code:
@@ -190,7 +184,6 @@ class Translator:
         return await self._steps.run(build, num_entries)
 
     def _checked(self, request: TranslationRequest) -> TranslationRequest:
-        """Check a request, and return it with the server's own placeholders."""
         self.check_loaded()
         if request.source_language_code == UNDETERMINED:  # as `detect` answers
             request = replace(request, source_language_code="")
@@ -252,7 +245,6 @@ class Translator:
             raise
 
     async def _plan(self, part: Part, route: Route, current: Call) -> tuple[TranslationCall, SecondLeg | None]:
-        """Return the planned call of the first leg, and the second leg if there is one."""
         request, limits = part.request, self.limits
         current.uses(route.writer.name, route.writer.version)
         # Cached translations are returned regardless of the queue.
@@ -282,9 +274,7 @@ class Translator:
         self, call: TranslationCall, segments: Mapping[int, PlannedSegment] | None = None
     ) -> dict[int, Candidates]:
         """Return the candidates of some segments of a planned call, by number; by default of all.
-
-        Segments with numbers go first and by themselves, so that retries overlap with the rest.
-        """
+        Segments with numbers go first and by themselves, so that retries overlap with the rest."""
         segments = call.segments if segments is None else segments
         numbered = {number: each for number, each in segments.items() if each.has_numbers} if len(segments) > 1 else {}
         if 0 < len(numbered) < len(segments):
@@ -302,9 +292,7 @@ class Translator:
 
     async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of a planned call's segments.
-
-        Closing this generator aborts the call's sequences; callers that may stop early must close it.
-        """
+        Closing this generator aborts the call's sequences; callers that may stop early must close it."""
         async with aclosing(self._decoder.grow(call)) as all_news:
             async for news in all_news:
                 if isinstance(news, SegmentProgress):

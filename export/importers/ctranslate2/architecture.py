@@ -54,7 +54,6 @@ class _Side:
 
 
 def check_spec(variables: Variables, problems: list[str]) -> None:
-    """Add to `problems` why a model's specification can't be read."""
     spec, revision = variables.stored.spec, variables.stored.revision
     if spec not in _SPECS:
         what = f", {_OTHER_SPECS[spec]}" if spec in _OTHER_SPECS else ""
@@ -64,13 +63,11 @@ def check_spec(variables: Variables, problems: list[str]) -> None:
 
 
 def embedding_name(variables: Variables, side: str) -> str:
-    """Return the name of a side's table of tokens."""
     plain = f"{side}/embeddings/weight"
     return plain if variables.has(plain) else f"{side}/embeddings_0/weight"
 
 
 def num_layers(variables: Variables, side: str) -> int:
-    """Return how many layers a side has."""
     found = (re.match(rf"{side}/layer_([0-9]{{1,4}})/", name) for name in variables.stored.variables)
     return min(max((int(match[1]) + 1 for match in found if match), default=0), _MOST_LAYERS)
 

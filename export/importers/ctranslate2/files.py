@@ -29,7 +29,6 @@ class ModelFiles:
 
     @property
     def names(self) -> list[str]:
-        """Return all names, sorted."""
         return sorted(self._entries)
 
     def first(self, *names: str) -> str | None:
@@ -64,7 +63,6 @@ class ModelFiles:
 
 
 def open_files(path: Path) -> ModelFiles:
-    """Find the files of a folder, or of the one folder in a zip."""
     return _of_folder(path) if path.is_dir() else _of_archive(path)
 
 

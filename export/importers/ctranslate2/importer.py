@@ -94,7 +94,6 @@ def _json(files: ModelFiles, name: str, problems: list[str]) -> Mapping[str, Any
 
 
 def _vocabularies(files: ModelFiles, settings: Settings, problems: list[str]) -> tuple[Vocabulary, Vocabulary] | None:
-    """Return the vocabularies of source and target, the same object if it is one."""
     read = {}
     for stem in (SHARED, SOURCE, TARGET):
         name = files.first(*(f"{files.base}{stem}{suffix}" for suffix in SUFFIXES))

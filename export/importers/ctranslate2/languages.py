@@ -37,7 +37,6 @@ def read_languages(
     options: ImportOptions,
     problems: list[str],
 ) -> Languages:
-    """Return the languages of a model with these vocabularies, source and target; problems are added to `problems`."""
     source, target = vocabularies
     begin = (source.ids[settings.bos_token],) if settings.adds_source_bos else ()
     if metadata:

@@ -1,4 +1,4 @@
-"""What a CTranslate2 model adds for positions: a stored table, which may be a sinusoid, or its own sinusoid."""
+"""Positions of a CTranslate2 model: a stored table, which may be a sinusoid, or its own sinusoid."""
 
 from export.architecture import PositionConfig
 from export.importers.ctranslate2.variables import Variables
@@ -12,15 +12,12 @@ _MAX_ERROR = 1e-4  # of a table in float32; rounded ones are taken as they are
 
 
 def table_name(side: str) -> str:
-    """Return the name of a side's stored table."""
     return f"{side}/position_encodings/encodings"
 
 
 def shared_positions(variables: Variables, width: int, problems: list[str]) -> tuple[PositionConfig, tuple[int, int]]:
     """Return the configuration and the numbers of positions, source and target; problems are added to `problems`.
-
-    Tables that are no sinusoid, or not the same one on both sides, are taken as they are.
-    """
+    Tables that are no sinusoid, or not the same one on both sides, are taken as they are."""
     names = [table_name(side) for side in ("encoder", "decoder")]
     stored = [variables.has(name) for name in names]
     if not any(stored):

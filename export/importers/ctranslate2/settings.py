@@ -1,4 +1,4 @@
-"""What CTranslate2 knows of a model besides its variables: special tokens, and how texts begin and end."""
+"""CTranslate2's knowledge of a model besides its variables: special tokens, and how texts begin and end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -84,9 +84,7 @@ def _of_nllb(files: ModelFiles, target: Vocabulary, start_id: int, problems: lis
 
 def ends_sources(settings: Settings) -> bool:
     """Return whether a source ends with the end of a sentence.
-
-    CTranslate2 adds it, or the tokenizers of transformers do, whose models don't begin with `<s>`, as OpenNMT's do.
-    """
+    CTranslate2 adds it, or the tokenizers of transformers do, whose models don't begin with `<s>`, as OpenNMT's do."""
     return settings.adds_source_eos or settings.start_token != _START
 
 
@@ -123,7 +121,6 @@ def _given(path: Path, problems: list[str]) -> bytes | None:
 
 
 def _check(data: bytes, vocabulary: Vocabulary, where: str, problems: list[str]) -> None:
-    """Add a problem if a file is no model of SentencePiece, or of another vocabulary."""
     what = f"the {where}'s SentencePiece model"
     if problem := read_part(what, lambda: other_model(data, vocabulary.ids), problems):
         problems.append(f"{what} {problem}")

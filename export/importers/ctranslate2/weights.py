@@ -97,7 +97,6 @@ class _Reader:
             self._put(f"{ours}.{name}", f"{theirs}/{end}", scale)
 
     def _linear(self, theirs: str, ours: list[str], has_bias: bool) -> None:
-        """Read a layer that computes several of ours, one below the other."""
         weight = self._floats(f"{theirs}/weight")
         if weight is None:
             return

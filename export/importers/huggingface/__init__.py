@@ -1,1 +1,1 @@
-"""What all checkpoints in the format of transformers share: settings, weights, tokenizer files, the reference."""
+"""The common parts of checkpoints in the format of transformers: settings, weights, tokenizer files, the reference."""

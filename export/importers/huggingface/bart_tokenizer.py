@@ -1,7 +1,5 @@
 """The tokenizer files of BART, byte-level BPE as GPT-2's: a `tokenizer.json`, or `vocab.json` and `merges.txt`.
-
-transformers 5 takes pieces, merges and added tokens from them and builds the rest itself (`models/roberta`).
-"""
+transformers 5 takes pieces, merges and added tokens from them and builds the rest itself (`models/roberta`)."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the folder of any family of transformers' models becomes a checkpoint, and what families differ in."""
+"""Import of the folder of any family of transformers' models, and the differences between families."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
@@ -31,7 +31,7 @@ Directions = tuple[tuple[LanguagePair, ...], tuple[Language, ...]]  # pairs, and
 
 @dataclass(frozen=True, slots=True)
 class Folder(Generic[Files]):
-    """What is known of a folder when its directions are chosen; `generation` is `None` if its model is unusable."""
+    """Facts about a folder when its directions are chosen; `generation` is `None` if its model is unusable."""
 
     path: Path
     files: Files
@@ -49,9 +49,9 @@ class Family(Generic[Files]):
     """A family of models.
 
     `read_tokenizer` reads and checks the tokenizer's files. `directions` returns what a folder translates, by its files
-    and the user's options; what it can't tell is added to the problems. `takes` are options that few kinds of
-    checkpoints take. `first_ids` are tokens that a translation may be forced to begin with if the tokenizer can't be
-    read, `None` for any. `positions` are the model's, and its reference's, instead of those that transformers computes.
+    and the user's options, and adds what is unknown to the problems. `takes` are options that few kinds take.
+    `first_ids` are tokens that a translation may be forced to begin with if the tokenizer can't be read, `None` for
+    any. `positions`, the model's and its reference's, replace those that transformers computes.
     """
 
     layout: Layout

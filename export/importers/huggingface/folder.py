@@ -35,7 +35,7 @@ class HuggingFaceModel:
 
 
 class Layout(Protocol):
-    """How an architecture's `config.json` and weights are read; `name` is the architecture's, for people."""
+    """A reader of an architecture's `config.json` and weights; `name` is the architecture's, for people."""
 
     @property
     def name(self) -> str: ...
@@ -60,11 +60,8 @@ def read_model(
     first_ids: Collection[int] | None,
     problems: list[str],
 ) -> HuggingFaceModel | None:
-    """Read configuration, generation settings and weights.
-
-    `files` are `None` if they could not be read: everything that does not need them is still checked. `first_ids` are
-    tokens that a translation may be forced to begin with, `None` for any.
-    """
+    """Read configuration, generation settings and weights. `files` are `None` if unreadable: everything else is still
+    checked. `first_ids` are tokens that a translation may be forced to begin with, `None` for any."""
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
     weights = None if weight_files is None else read_part("weights", weight_files.read, problems)

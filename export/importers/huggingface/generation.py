@@ -1,7 +1,7 @@
 """The generation settings of transformers' checkpoints: those that our search supports, and those it does not.
 
-Every setting that transformers 5.23 knows is in one of three tables; a test compares them with `GenerationConfig`.
-Those that are options of a request are named in `service.domain.options` only.
+Every setting of transformers 5.23 is in one of three tables, as a test checks; those that are options of a request are
+named in `service.domain.options` only.
 """
 
 import dataclasses
@@ -112,11 +112,10 @@ _MIN_LENGTH = 3  # the start token, one more, and the end
 class GenerationSettings:
     """The behaviour of `generate` with a checkpoint, in our terms; it does not sample, which `notes` say if it should.
 
-    `pad_id` is `None` if not given: it only fills outputs that have ended. `forced_first_id` is what
-    `forced_bos_token_id` puts first. `max_decoder_tokens` counts the start token
-    and the forced ones, as transformers' `max_length` does; `None` if the checkpoint does not specify it.
-    `renormalizes` means that probability is redistributed among the tokens that are not suppressed. The options among
-    the `defaults` that count an output's tokens still count the forced ones.
+    `pad_id`, which only fills outputs that have ended, may be `None`. `forced_first_id` is what `forced_bos_token_id`
+    puts first. `max_decoder_tokens` counts the start token and the forced ones, like transformers' `max_length`; `None`
+    if not given. If it `renormalizes`, probability is redistributed among the tokens that are not suppressed.
+    `defaults` that count an output's tokens still count the forced ones.
     """
 
     defaults: GenerationDefaults

@@ -105,7 +105,6 @@ class IndicFiles(TokenizerFiles):
 
 
 def read_indictrans2(directory: Path) -> IndicFiles:
-    """Read and check a checkpoint's tokenizer files: a SentencePiece model and a vocabulary of each side."""
     problems: list[str] = []
     check_model(directory / MODEL_NAME, problems)
     check_model(directory / TARGET_MODEL_NAME, problems)

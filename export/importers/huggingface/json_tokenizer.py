@@ -60,7 +60,6 @@ def model_of(document: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def scored_pieces(model: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the pieces of a unigram model, and their scores."""
     return [(str(piece), float(score)) for piece, score in model["vocab"]]
 
 
@@ -75,13 +74,11 @@ def converted(model: SentencePieces, parts: Mapping[str, Any], added: Sequence[A
 
 
 def use_metaspace(tokenizer: Tokenizer) -> None:
-    """Have words begin with "▁", as SentencePiece has it."""
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
 
 
 def single_spaces() -> normalizers.Normalizer:
-    """Return the step that makes one space of several."""
     return normalizers.Replace(Regex(" {2,}"), " ")
 
 
@@ -141,10 +138,7 @@ def add_tokens(
 
 def unspelled(tokenizer: Tokenizer) -> Tokenizer:
     """Return the tokenizer with names of special tokens that no text can spell: the texts' pieces never have a space.
-
-    Unigram prefers a piece of score 0, as they have, to all others, whatever is asked: a caller's "</s>" would end the
-    source.
-    """
+    Unigram prefers their score of 0 to all others, whatever is asked: a caller's "</s>" would end the source."""
     document = json.loads(tokenizer.to_str())
     special = {token["content"] for token in document["added_tokens"] if token["special"]}
     for token in document["added_tokens"]:

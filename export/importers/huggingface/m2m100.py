@@ -1,7 +1,5 @@
 """M2M100, SMaLL-100 and NLLB-200: one model, between all its languages.
-
-M2M100's tokenizer files are a SentencePiece model and the ids of its pieces.
-"""
+M2M100's tokenizer files are a SentencePiece model and the ids of its pieces."""
 
 import dataclasses
 import re
@@ -58,7 +56,6 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 
 
 def import_small100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder of SMaLL-100, also of one that does not say that it is one."""
     return import_folder(directory, options, _SMALL100_FAMILY)
 
 

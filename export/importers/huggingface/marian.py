@@ -35,7 +35,6 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 
 
 def read_marian(directory: Path) -> TokenizerFiles:
-    """Read and check a checkpoint's tokenizer files."""
     problems: list[str] = []
     check_model(directory / SOURCE_MODEL_NAME, problems)
     check_model(directory / TARGET_MODEL_NAME, problems)

@@ -92,7 +92,6 @@ def _after_source(folder: Folder[TokenizerFiles], generation: GenerationSettings
 
 
 def _nowhere(folder: Folder[TokenizerFiles], generation: GenerationSettings) -> Directions:
-    """Return the pair of a model that knows nothing of languages."""
     codes = (folder.options.source_language, folder.options.target_language)
     if not all(codes):
         folder.problems.append(

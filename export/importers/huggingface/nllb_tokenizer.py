@@ -1,8 +1,7 @@
 """The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made from.
 
 transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
-(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. This module does the same without
-transformers.
+(`models/nllb/tokenization_nllb.py`), so files of all ages behave alike; this does the same without transformers.
 """
 
 import re
@@ -43,12 +42,10 @@ _LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 
 
 def is_nllb_language(token: str) -> bool:
-    """Return whether a token is that of one of NLLB's languages, such as "eng_Latn"."""
     return _LANGUAGE.fullmatch(token) is not None
 
 
 def read_nllb(directory: Path) -> TokenizerFiles:
-    """Read and check a checkpoint's tokenizer files."""
     tokenizer, config = _build(directory)
     size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
     added = tokenizer.get_added_tokens_decoder()

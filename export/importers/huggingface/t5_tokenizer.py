@@ -61,9 +61,7 @@ class T5Files(TokenizerFiles):
 
 def read_t5(directory: Path) -> T5Files:
     """Read and check a checkpoint's tokenizer files.
-
-    Languages are those that the model has tokens for, such as `<2de>`, to precede a text to be translated into them.
-    """
+    Languages are those that the model has tokens for, such as `<2de>`, to precede a text to be translated into them."""
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
     class_of(directory, config, _CLASSES, problems)
@@ -119,7 +117,6 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
 
 
 def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
-    """Return a tokenizer with the pieces, without added tokens."""
     pieces = scored_pieces(model_of(document, "Unigram"))
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     missing = [text for name in ("eos_token", "unk_token") if (text := _text(config, name)) not in ids]

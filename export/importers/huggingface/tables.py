@@ -1,7 +1,7 @@
 """The stored tables that encoder, decoder and projection read in transformers' models.
 
-A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
-missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of the families).
+A file may hold some of the four names: transformers keeps each table that is present and ties the missing ones to one
+of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of the families).
 """
 
 import dataclasses
@@ -27,9 +27,7 @@ def place_tables(
     order: tuple[str, ...] = TABLE_NAMES,
 ) -> tuple[ModelConfig, dict[str, Array]]:
     """Return `stored` under our names, and `config` with equal tables tied, source and target only if config.json does.
-
-    Tables that are present and differ are each read by their own owner, as in transformers, regardless of config.json.
-    """
+    Tables that differ are each read by their own owner, as in transformers, regardless of config.json."""
     read = {}
     for ours, theirs in ((ENCODER_TABLE, _SOURCE), (DECODER_TABLE, _TARGET), (PROJECTION, _HEAD)):
         names = _in_order(theirs, config, order)

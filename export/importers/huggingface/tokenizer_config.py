@@ -1,8 +1,5 @@
-"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions.
-
-Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
-for tokenizers that are implemented in Python there: Marian's and M2M100's.
-"""
+"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions. As in transformers 5's Python
+(`from_pretrained` in tokenization_utils_base.py, `PythonBackend`): for Marian and M2M100."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +20,8 @@ _FAST_FILE = "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class TokenizerConfig:
-    """The settings that concern tokens.
-
-    `special_tokens` maps the text of each to its id, `named_ids` names such as "eos_token" to ids. `document` is the
-    content of `tokenizer_config.json`, an empty object if it is missing.
-    """
+    """The settings that concern tokens. `special_tokens` maps the text of each to its id, `named_ids` names such as
+    "eos_token" to ids. `document` is the content of `tokenizer_config.json`, an empty object if it is missing."""
 
     special_tokens: dict[str, int]
     named_ids: dict[str, int]
@@ -50,9 +44,7 @@ class TokenizerConfig:
 
     def differing_ids(self, target: Mapping[str, int], target_name: str, name: str) -> list[str]:
         """Return a problem for each special token that has another id in a target's vocabulary.
-
-        transformers knows only the source's ids, and so mishandles different ones on the target's side.
-        """
+        transformers knows only the source's ids, and so mishandles different ones on the target's side."""
         return [
             f"{target_name}: the id of {text!r} is {target.get(text)}, in {name} it is {index}"
             for text, index in self.special_tokens.items()
@@ -63,11 +55,8 @@ class TokenizerConfig:
 def read_tokenizer_config(
     directory: Path, vocabulary: Mapping[str, int], defaults: Mapping[str, str], problems: list[str]
 ) -> TokenizerConfig:
-    """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`.
-
-    `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. All
-    damaged or unsupported settings are added to `problems`; an empty vocabulary has been reported there already.
-    """
+    """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`; add every problem to `problems`.
+    `defaults` are the class' tokens; padding, end and unknown must be in the vocabulary, unless it is empty."""
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
     settings = dict(document)
@@ -103,11 +92,8 @@ def read_tokenizer_config(
 
 
 def class_of(directory: Path, document: Mapping[str, Any], known: Sequence[str], problems: list[str]) -> str:
-    """Return which of the `known` classes of tokenizers a folder names; the first if it names none.
-
-    Add any other one to `problems`: it may produce other ids from the same files. `document` is the content of
-    `tokenizer_config.json`; if it names no class, `config.json` may.
-    """
+    """Return which of the `known` classes of tokenizers a folder names; the first if it names none. Any other goes to
+    `problems`, as its ids may differ. `document` is `tokenizer_config.json`; else `config.json` counts."""
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
         ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", known[0])

@@ -1,4 +1,4 @@
-"""What a folder's tokenizer files say, and the reading of those that several kinds share."""
+"""The content of a folder's tokenizer files, and the reading of those that several kinds share."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -27,10 +27,10 @@ class TokenizerFiles:
     """The content of the files.
 
     `spec` is the manifest's entry, but for the token that translations start from, which the model's settings name.
-    `written` are the bundle's files. `sizes`, of source and target, are the highest ids plus one; models have some more
-    unused ids. `languages` maps the code of each language to the ids that stand for it, at `place`; `source` is the one
-    that a folder was saved for, if it says so. `begin_ids` precede every source. `first_ids` are tokens that a
-    translation may be forced to begin with, `None` for any. `licence` is that of the published weights.
+    `written` are the bundle's files. `sizes`, of source and target, are the highest ids plus one; models have more,
+    unused ids. `languages` maps codes to the ids that stand for them, at `place`; `source` is the one that a folder was
+    saved for, if it says so. `begin_ids` precede every source. `first_ids` are tokens that a translation may be forced
+    to begin with, `None` for any. `licence` is that of the published weights.
     """
 
     spec: TokenizerSpec
@@ -50,7 +50,6 @@ class TokenizerFiles:
 
 
 def copied(directory: Path, spec: TokenizerSpec) -> dict[str, TokenizerFile]:
-    """Return the files of a tokenizer that a bundle has as they are."""
     return {name: directory / name for name in spec.files}
 
 
@@ -65,6 +64,5 @@ def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:
 
 
 def raise_if_any(problems: list[str]) -> None:
-    """Raise a `ValueError` of all problems."""
     if problems:
         raise ValueError("; ".join(problems))

@@ -39,7 +39,6 @@ class MarianModel:
 
 
 def read_model(data: bytes) -> MarianModel:
-    """Read a container or an archive, whichever it is."""
     return _read_archive(data) if data.startswith(b"PK") else _read_container(data)
 
 

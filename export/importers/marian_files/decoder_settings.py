@@ -26,11 +26,8 @@ _MOST_FACTOR = 100.0
 
 @dataclass(frozen=True, slots=True)
 class DecoderSettings:
-    """Base names of the files, whose paths may be those of another machine, and the options of a search.
-
-    What the file does not say is `None`: of the beam size, of the exponent of a length by which scores are divided,
-    and of the largest number of tokens for each of the source's.
-    """
+    """Base names of the files, whose paths may be another machine's, and the options of a search. `None` is what the
+    file omits: the beam size, the exponent of the length penalty, the most tokens per source token."""
 
     models: tuple[str, ...] = ()
     vocabularies: tuple[str, ...] = ()

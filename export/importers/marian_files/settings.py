@@ -49,8 +49,7 @@ class TokenIds:
 
 def read_config(stored: MarianModel, ids: TokenIds, problems: list[str]) -> ModelConfig | None:
     """Return the configuration of a model, whose start token, an embedding of zeros, follows the vocabulary; or `None`,
-    with every setting that is missing or not supported added to `problems`.
-    """
+    with every setting that is missing or not supported added to `problems`."""
     settings, parameters, found = stored.settings, stored.parameters, len(problems)
     problems += _unsupported(settings)
     problems += _unsupported_decoder(settings)

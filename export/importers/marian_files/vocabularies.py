@@ -37,9 +37,9 @@ _EOS, _UNK = "</s>", "<unk>"
 class Vocabularies:
     """Both sides' vocabularies, which may be one.
 
-    `spec` is the manifest's entry, but for its start token, and `files` writes its files. `sizes` are numbers of
-    tokens: exactly the model's or, if not `is_exact`, no more. `target_prefixes` maps the languages of a model with
-    several targets to the id of their `>>xx<<`, with which a source begins.
+    `spec` is the manifest's entry without start token, `files` writes its files. `sizes` are numbers of tokens: the
+    model's or, if not `is_exact`, at most. `target_prefixes` maps several target languages to ids of `>>xx<<`, which
+    begin a source.
     """
 
     paths: tuple[Path, Path]

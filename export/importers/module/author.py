@@ -52,9 +52,7 @@ class Author:
 
 def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     """Run the function that `like` names, as in `factory.py:build`, and load the weights into the module it returns.
-
-    If the file has a function `logits(model, source_ids, target_ids)`, the module is called by it.
-    """
+    If the file has a function `logits(model, source_ids, target_ids)`, the module is called by it."""
     path, _, name = like.rpartition(":")
     if not path or not Path(path).is_file():
         what = f"{path} is not a file" if path else f"{like} names no function"
@@ -82,7 +80,6 @@ def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
 
 
 def _functions(code: ModuleType) -> list[str]:
-    """Return the names of what a file defines itself and can be called."""
     return [name for name, each in vars(code).items() if callable(each) and each.__module__ == code.__name__]
 
 
@@ -163,7 +160,6 @@ class AuthorReference:
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
-        """Return the greedy translations; `beam_size` is 1."""
         return [self._greedy(row, max_output_tokens) for row in progress(rows, self.name)]
 
     def _greedy(self, row: Row, max_output_tokens: int) -> tuple[int, ...]:

@@ -33,7 +33,6 @@ def read_module(author: Author, companions: Companions) -> StoredModel:
     random = torch.Generator().manual_seed(0)
 
     def rows(num_rows: int, lengths: tuple[int, int]) -> list[Tensor]:
-        """Return ids of both sides."""
         return [
             each[torch.randint(len(each), (num_rows, length), generator=random)]
             for each, length in zip(usual, lengths, strict=True)

@@ -19,7 +19,7 @@ _MAX_ERROR = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """What is added to embeddings (P, d), and the formula that computes it, if there is one."""
+    """The positions added to embeddings (P, d), and the formula that computes them, if there is one."""
 
     table: Tensor
     formula: PositionConfig | None
@@ -45,7 +45,7 @@ def find_positions(trace: Trace, embedded: int, added: Tensor, most: int) -> Pos
 
 
 def _constants(trace: Trace, last: int) -> list[Tensor]:
-    """Return the tables that a value may be made of."""
+    """Return the tables of which a value may be made."""
     needed = {last}
     for number in range(last, -1, -1):
         needed |= {*trace.parents(number)} if number in needed else set()

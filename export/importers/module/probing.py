@@ -1,4 +1,4 @@
-"""What a part of a traced module computes, found by running it on chosen vectors, one for each token."""
+"""The functions of a traced module's parts, found by running them on chosen vectors, one for each token."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,7 @@ class Affine(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Norm:
     """gain (x - mean) / sqrt(variance + epsilon) + bias; without mean and bias if it `is_rms`.
-
-    If epsilon `is_outside` the root, it is added to the standard deviation.
-    """
+    If epsilon `is_outside` the root, it is added to the standard deviation."""
 
     gain: Tensor
     bias: Tensor
@@ -40,7 +38,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a value holds tokens: split into axes of which the first two in `order` are those of batch and length."""
+    """The layout of a value by tokens: split into axes of which the first two in `order` are batch and length."""
 
     shape: tuple[int, ...]
     split: tuple[int, ...]
@@ -69,7 +67,6 @@ class Probe:
         return NUM_TARGET if self.trace.targets in self.trace.dependent[number] else NUM_SOURCE
 
     def tokens(self, number: int) -> Tensor:
-        """Return a recorded value as (B, L, ...)."""
         return self.layout(number).tokens(self.trace.values[number])
 
     def width(self, number: int) -> int:
@@ -83,16 +80,13 @@ class Probe:
         return self.layout(last).tokens(self.trace.run(given, last))
 
     def random(self, number: int) -> Tensor:
-        """Return random vectors (B, L, K) for a value."""
         return torch.randn(BATCH, self.length(number), self.width(number), generator=self._random)
 
     def is_same(self, first: int, last: int) -> bool:
-        """Return whether two values are equal, up to the order of axes."""
         one, other = (self.tokens(each).flatten(2) for each in (first, last))
         return one.shape == other.shape and torch.equal(one, other)
 
     def is_affine(self, first: int, last: int, zeros: Sequence[int] = ()) -> bool:
-        """Return whether a part is one affine map of each token's vector."""
         if self._is_affine(first, last, zeros):
             return True
         self._layouts |= {number: self._others[number] for number in (first, last) if number in self._others}
@@ -178,7 +172,6 @@ class Probe:
         return best if errors[best] < _TOLERANCE else None
 
     def has_layout(self, number: int) -> bool:
-        """Return whether a value holds one vector for each token."""
         try:
             self.layout(number)
         except ValueError:
@@ -186,7 +179,7 @@ class Probe:
         return True
 
     def layout(self, number: int) -> _Layout:
-        """Return how a value holds tokens; raise `ValueError` if that is not to be seen from its shape."""
+        """Return how a value holds tokens; raise `ValueError` if its shape does not show that."""
         if number not in self._layouts:
             self._layouts[number] = self._layout(number)
         return self._layouts[number]

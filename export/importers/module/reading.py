@@ -38,7 +38,7 @@ class SpecialIds(NamedTuple):
 
 @dataclass
 class _Reading:
-    """What has been found so far: weights by our names, norms by their places, and the values of each choice."""
+    """The findings so far: weights by our names, norms by their places, and the values of each choice."""
 
     probe: Probe
     weights: dict[str, Tensor] = field(default_factory=dict)
@@ -49,7 +49,6 @@ class _Reading:
         self.choices.setdefault(name, {})[place] = value
 
     def only(self, name: str) -> Any:
-        """Return the value that a choice has everywhere."""
         found = self.choices[name]
         first, *others = found.items()
         for place, value in others:
@@ -65,9 +64,7 @@ class _Reading:
 
 def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> StoredModel:
     """Return the model that a trace computes, with so many positions of source and target if it has as many.
-
-    Raise `NotReadError` with the part that is none of ours.
-    """
+    Raise `NotReadError` with the part that is none of ours."""
     reading = _Reading(Probe(trace))
     stacks = find_stacks(trace)
     tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]
@@ -352,7 +349,6 @@ def _config(reading: _Reading, stacks: Sequence[Stack], tables: Sequence[_Table]
 
 
 def _leave_out_biases(weights: dict[str, Tensor], layers: tuple[str, ...]) -> None:
-    """Remove the biases of such layers if all of them are zeros."""
     names = [name for name in weights if name.endswith(tuple(f"{layer}.bias" for layer in layers))]
     if not any(bool(weights[name].any()) for name in names):
         for name in names:
@@ -377,9 +373,9 @@ def _join_positions(
 def _join_norms(reading: _Reading) -> float:
     """Add the norms' weights, and return their epsilon.
 
-    One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each component,
-    the epsilon's square inside the root is as good: both only keep a variance of 0 from being divided by. So do
-    epsilons of which a few differ: the most common one is taken, and the logits are compared.
+    One gain and bias for all components, with epsilon outside the root, is `scalar`. With a gain for each, the
+    epsilon's square inside the root is as good: it only prevents a division by 0. Of different epsilons the most common
+    is taken, and the logits are compared.
     """
     norms = {name: norm for name, norm in reading.norms.items() if not name.endswith(("query_norm", "key_norm"))}
     for name, norm in norms.items():

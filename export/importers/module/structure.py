@@ -53,7 +53,6 @@ class Stack:
     output: int
 
     def place(self, index: int) -> str:
-        """Return what people call a residual connection."""
         kinds = SUBLAYERS[self.name]
         layer, kind = divmod(index, len(kinds))
         called = kinds[kind].replace("_", "-")
@@ -98,7 +97,6 @@ def same_as(trace: Trace, number: int) -> int:
 
 
 def _embedded(trace: Trace, side: str) -> int:
-    """Return the first value with a vector for each token of a side."""
     ids = trace.sources if side == "source" else trace.targets
     tables = ("embedding", "index", "index_select")
     for number, value in enumerate(trace.values):

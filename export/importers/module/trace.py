@@ -113,7 +113,6 @@ class Trace:
         return self.producers[number].inputs.values()
 
     def region(self, first: int, last: int) -> Region:
-        """Return what lies between two values, both included."""
         if (first, last) not in self._regions:
             forward, backward = {first: 1}, {last: 1}
             for number in range(first + 1, last + 1):
@@ -129,7 +128,6 @@ class Trace:
         return self._regions[first, last]
 
     def between(self, first: int, last: int) -> str:
-        """Return the names of the operations that make a value from another one."""
         names = dict.fromkeys(self.producers[each].name for each in self.region(first, last).numbers[1:])
         return ", ".join(name for name in names if name not in (*VIEWS, *COPIES)) or "nothing"
 

@@ -1,4 +1,4 @@
-"""What accompanies bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
+"""Companions of bare weights (settings, tokenizers, languages), and the checkpoint that they make together."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ _NAMED_IDS = ("eos_id", "unk_id")  # which files of tokenizers may name, too, be
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """What the user gives beside weights; `None` is what was missing or unusable, and is among the problems."""
+    """The user's files beside weights; `None` is what was missing or unusable, and is among the problems."""
 
     options: ImportOptions
     settings: Settings | None
@@ -74,8 +74,8 @@ def finish(
 ) -> ImportedCheckpoint:
     """Return the checkpoint of `weights`, arrays or tensors by our names, in the file `file` at `path`, or in memory.
 
-    `None` is what could not be read, for a reason that is among `problems`. All of these, and how weights, vocabularies
-    and settings don't fit `config`, are in the `CheckpointError`. `notes` are for whoever converts it.
+    `None` could not be read, for a reason in `problems`. The `CheckpointError` has all of these, and how weights,
+    vocabularies and settings don't fit `config`. `notes` are for whoever converts it.
     """
     settings, source, target, options = companions.settings, companions.source, companions.target, companions.options
     if config is not None and settings is not None:

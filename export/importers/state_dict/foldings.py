@@ -1,8 +1,5 @@
-"""How tensors that are laid out otherwise become our weights: pure functions, which layouts (`layout.py`) name.
-
-Each maps a tensor to ours, or to several by the words for `*` in their name. Rows are outputs: a weight is (out, in), a
-bias (out,), and all foldings of rows hold for both.
-"""
+"""Pure functions that turn tensors of other layouts into our weights, named by layouts. Each maps a tensor to ours, or
+to several by the words for `*` in their name. Rows are outputs: a weight is (out, in), a bias (out,)."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What foldings of attention need to know besides the tensor."""
+    """The settings that foldings of attention need besides the tensor."""
 
     number: int
     size: int
@@ -82,8 +79,8 @@ def after_padding(rows: Tensor, heads: Heads) -> Folded:
 def of_deviation(gain: Tensor) -> Tensor:
     """Return the weight for nn.LayerNorm of a gain (d,) for (x - mean) / (std + epsilon), whose std is unbiased.
 
-    std is sqrt(d / (d - 1)) times the root of the variance (The Annotated Transformer, `LayerNorm`). With the square of
-    epsilon under the root the quotient differs by at most epsilon / std of itself: 1e-6, less than float32 shows.
+    std is sqrt(d / (d - 1)) times the root of the variance (The Annotated Transformer, `LayerNorm`). With epsilon
+    squared under the root the quotient differs by at most epsilon / std: 1e-6, less than float32 shows.
     """
     return gain * math.sqrt(1.0 - 1.0 / gain.numel())
 

@@ -1,7 +1,5 @@
 """Imports a bare state dict of a Transformer, accompanied by `--config`, tokenizers and languages.
-
-Its author's module, if there is one, tells what the weights are; or else their names do.
-"""
+Its author's module, if there is one, tells what the weights are; or else their names do."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -42,7 +40,6 @@ def import_state_dict(path: Path, options: ImportOptions) -> ImportedCheckpoint:
 
 
 def import_in_memory(given: nn.Module | Mapping[str, Tensor], options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a module, or a state dict by its names."""
     is_module = isinstance(given, nn.Module)
     problems = options.unsuited("--config", "--tokenizer", "--target-tokenizer", "--logits" if is_module else "--names")
     if isinstance(given, nn.Module):

@@ -1,10 +1,10 @@
 """Layouts: the names that a kind of state dict has, line by line, and ours. They are data: `layouts/*.toml`, `--names`.
 
 A line of `[names]` maps a pattern of theirs to ours, or to `["ours", "folding", ...]` (`foldings.py`; "fused|packed" is
-a choice that `attention` in --config makes), or to "" if it is left out. `{layer}` and `{head}` stand for numbers,
-`{side}` and `{weight}` for the words below; a layout's `[words]` are further ones, each with its meaning in ours. Heads
-are joined by their numbers. "both." as ours stands for both sides. `[config]` has what the code behind these names
-computes, unless --config says otherwise; `[saved]` is what whole checkpoints say of themselves (`saved.py`).
+a choice that `attention` in --config makes), or to "" if it is left out. `{layer}` and `{head}` are numbers, `{side}`
+and `{weight}` the words below; a layout's `[words]` are further ones, each with its meaning in ours. Heads are joined
+by number. "both." as ours is both sides. `[config]` is what the code behind these names computes, unless --config says
+otherwise; `[saved]` is what whole checkpoints say of themselves (`saved.py`).
 """
 
 import re
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name in a file is: `line` with `ours` filled in by `words` of theirs, and by the number of a head."""
+    """A recognized name of a file: `line` with `ours` filled in by `words` of theirs, and by the number of a head."""
 
     line: Line
     ours: str
@@ -180,12 +180,10 @@ def _no_layout(names: Sequence[str], nearest: Layout, found: Mapping[str, Found]
 
 
 def shipped() -> list[Layout]:
-    """Return the layouts in the package."""
     return [read_layout(path) for path in sorted(FOLDER.glob("*.toml"))]
 
 
 def read_layout(path: Path) -> Layout:
-    """Read and check a layout's file, which may be a stranger's."""
     try:
         document = tomllib.loads(stored_file.read(path, _MAX_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,9 +1,9 @@
-"""What a toolkit's checkpoint says of itself beside its weights: settings and vocabularies, as its layout knows.
+"""Settings and vocabularies in a toolkit's checkpoint beside its weights, as its layout describes them.
 
-In a layout's `[saved]`, `settings` are places of the settings it was trained with, `vocabularies` of the source's and
-the target's tokens: paths in the checkpoint, or files beside it, whose names may have languages in braces; `|` stands
-between alternatives. `keys` maps a setting (inner ones by their path, joined by "_") to a key of --config, or each
-value that can be read to such keys with their values. `always` holds in any case; "none" is null there.
+In a layout's `[saved]`, `settings` and `vocabularies` (source, target) are places: paths in the checkpoint, or files
+beside it, whose names may have languages in braces; `|` separates alternatives. `keys` maps a setting (inner ones by
+their path, joined by "_") to a key of --config, or each of its values to such keys with values. `always` holds in any
+case; "none" is null there.
 """
 
 import itertools
@@ -55,7 +55,6 @@ def read_saved(
 
 
 def _read(said: Mapping[str, Any], keys: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Return keys of --config for the settings that a checkpoint was trained with."""
     read: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, meaning in keys.items():
@@ -93,5 +92,4 @@ def _flat(held: Any, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[tup
 
 
 def _word(value: Any) -> str:
-    """Return a value as layouts write it."""
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -55,7 +55,6 @@ def fold(
 
 
 def sides(ours: str) -> tuple[str, ...]:
-    """Return the names that "both." stands for, or the name itself."""
     return tuple(ours.replace("both.", side, 1) for side in ("encoder.", "decoder.")) if "both." in ours else (ours,)
 
 

@@ -1,7 +1,5 @@
-"""Bundles from wherever they are to a folder: each appears there when it is whole and verified.
-
-Containers do this before the server starts. What a killed attempt has left, the next one completes.
-"""
+"""Copies bundles to a folder; each appears there once it is complete and verified.
+Containers do this before the server starts. What a killed attempt has left, the next one completes."""
 
 import os
 import re
@@ -38,7 +36,6 @@ class Folder:
         return [path.relative_to(self._root).as_posix() for path in self._root.glob(f"*/*/{MANIFEST_NAME}")]
 
     def size(self, name: str) -> int | None:
-        """Return a file's number of bytes; `None` if there is no such file."""
         try:
             with open_regular(self._root / name) as file:
                 return os.fstat(file.fileno()).st_size

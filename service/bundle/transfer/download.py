@@ -1,4 +1,4 @@
-"""One file, from wherever it is: continued where an earlier attempt ended, tried again if a connection fails."""
+"""Downloads one file: resumes where an earlier attempt ended, and retries after a failed connection."""
 
 import shutil
 import sys
@@ -20,7 +20,6 @@ class Unreachable(Exception):
 
 
 def say(line: str) -> None:
-    """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -39,9 +38,7 @@ def retried(request: Callable[[], T]) -> T:
 
 def download(name: str, read: Callable[[int], Iterator[bytes]], size: int, path: Path) -> None:
     """Complete the file at `path`, which may have some of the `size` bytes already. Nothing of it is verified.
-
-    `read` yields what follows from an offset on, and may end early; then it is called again.
-    """
+    `read` yields what follows from an offset on, and may end early; then it is called again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         if path.stat().st_size > size:

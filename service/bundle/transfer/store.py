@@ -1,8 +1,5 @@
-"""A repository of models in an object store, or whatever else fsspec knows by its URL.
-
-obstore reaches S3, Google's and Azure's stores: one wheel without dependencies, where s3fs, gcsfs and adlfs bring some
-forty packages.
-"""
+"""A repository of models in an object store, or whatever else fsspec knows by its URL. obstore reaches S3, Google's and
+Azure's stores: one wheel without dependencies, where s3fs, gcsfs and adlfs bring some forty packages."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -41,7 +38,6 @@ class Store:
         return ["/".join(path.split("/")[-3:]) for path in found]
 
     def size(self, name: str) -> int | None:
-        """Return a file's number of bytes; `None` if there is no such file."""
         try:
             found: dict[str, Any] = self._ask(lambda: self._files.info(f"{self._root}/{name}"))
         except FileNotFoundError:
@@ -51,7 +47,6 @@ class Store:
         return found["size"] if found["type"] == "file" else None
 
     def read(self, name: str, start: int) -> Iterator[bytes]:
-        """Yield a file's bytes from `start` on, a range at a time."""
         size = self.size(name) or 0
         for begin in range(start, size, _RANGE_BYTES):
             end = min(begin + _RANGE_BYTES, size)

@@ -10,7 +10,6 @@ from service.models.repository import FoundBundle, read_models, shared_pair
 
 
 def found_bundles(config: ServerConfig) -> tuple[list[FoundBundle], list[Finding]]:
-    """Return the bundles that would be served, and what is wrong with others."""
     try:
         models = read_models(config.models, config.max_versions)
     except BundleError as error:

@@ -14,7 +14,6 @@ _RENEW = timedelta(days=14)
 
 
 def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[Finding]:
-    """Yield whether TLS's files belong together and are valid, and for how long."""
     from service.faces.grpc.tls import tls_of
 
     with _logged() as warnings:

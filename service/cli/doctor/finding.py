@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How serious it is: nothing to do, worth a look, or a server will not start or not work."""
+    """The severity: nothing to do, worth a look, or a server will not start or not work."""
 
     OK = "ok"
     WARN = "warn"
@@ -28,15 +28,13 @@ class Finding:
 
 
 def ok(what: str, value: str) -> Finding:
-    """Return that all is well."""
     return Finding(Status.OK, what, value)
 
 
 def warn(what: str, value: str, advice: str) -> Finding:
-    """Return what is worth a look."""
     return Finding(Status.WARN, what, value, advice)
 
 
 def fail(what: str, value: str, advice: str = "") -> Finding:
-    """Return what a server can't work with; messages of the service's own errors contain the advice."""
+    """Return a problem with which a server can't work; messages of the service's own errors contain the advice."""
     return Finding(Status.FAIL, what, value, advice)

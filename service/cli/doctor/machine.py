@@ -23,7 +23,6 @@ _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 
 
 def cpus(config: ServerConfig, cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterator[Finding]:
-    """Yield the CPU's name, and how many of its CPUs the server may use."""
     from service.engine.cpus import available_cpus
 
     available, online = available_cpus(), os.cpu_count() or 1
@@ -50,7 +49,6 @@ def load(busy: float | None = None) -> Iterator[Finding]:
 
 
 def kernels() -> Iterator[Finding]:
-    """Yield the instruction set that int8 models are run with."""
     from service.engine.runtime.kernels import CHOICE, KernelsUnavailable, find_kernels
 
     try:
@@ -66,7 +64,6 @@ def kernels() -> Iterator[Finding]:
 
 
 def memory(sizes: Sequence[int], config: ServerConfig, meminfo: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
-    """Yield what memory there is, for bundles of these sizes in bytes."""
     from service.observe.own_memory import memory_limit_bytes
 
     limit, available = memory_limit_bytes(), _available_bytes(meminfo)
@@ -105,7 +102,6 @@ def huge_pages(
 
 
 def open_files(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether the limit on open files allows the connections of the settings."""
     from service.process.ports import affordable_connections
 
     ports = 1 + (config.http_port >= 0)
@@ -192,7 +188,6 @@ def _size(num_bytes: float) -> str:
 
 
 def ports(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether each port can be listened on; if not, by whom it is used."""
     for purpose, host, port, flag in (
         ("gRPC", config.host, config.port, "--port"),
         ("HTTP", config.http_host, config.http_port, "--http-port"),
@@ -245,7 +240,6 @@ def onnxruntime(config: ServerConfig, installed: Sequence[str] | None = None) ->
 
 
 def gpu(config: ServerConfig, devices: Path = Path("/dev"), library: str = "libcuda.so.1") -> Iterator[Finding]:
-    """Yield what there is of NVIDIA's, if a GPU is asked for or there."""
     nodes = sorted(each.name for each in devices.glob("nvidia[0-9]*"))
     has_driver = _can_load(library)
     if config.device == "cpu":

@@ -2,9 +2,8 @@
 Docusaurus and Obsidian add.
 
 Headings, paragraphs, items, cells, notes, titles and descriptions of images are texts; a paragraph becomes one line,
-but for its hard line breaks. Emphasis and links move with their words. Code, mathematics, addresses, labels, attributes
-and templates stay as they are, and so does front matter, but for the keys that the caller names. Blocks of HTML are
-read as HTML.
+but for its hard line breaks. Emphasis and links move with their words. Code, mathematics, addresses, labels,
+attributes, templates and front matter stay, but for the keys that the caller names. Blocks of HTML are read as HTML.
 """
 
 from service.documents.document import Document, DocumentOptions, Spliced
@@ -25,7 +24,6 @@ def read_mdx(data: bytes, options: DocumentOptions) -> Document:
 
 
 def outline_of(source: str, begin: int = 0, *, is_mdx: bool = False) -> Outline:
-    """Return the headings and links of Markdown that begins at a position."""
     reader = Reader(source, begin, is_mdx=is_mdx)
     reader.slots()
     return reader.outline

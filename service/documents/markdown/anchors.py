@@ -1,7 +1,7 @@
-"""Links to headings: the address of a heading is made of its text, so it changes when that is translated.
+"""Links to headings: a heading's address is made of its text, so it changes with the translation.
 
-Links follow, by GitHub's rule, GitLab's or Jupyter's, whichever most links of a document fit. Where a document names
-ids itself, as in `# Title {#id}`, headings that are linked are given the id that they had.
+Links follow, by the rule of GitHub, GitLab or Jupyter that most links of a document fit. Where it names ids itself, as
+in `# Title {#id}`, linked headings are given the ids that they had.
 """
 
 import re
@@ -29,7 +29,7 @@ class Heading(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link to a heading: the position of what is after its `#`, and that, decoded."""
+    """A link to a heading: the position of its fragment, after the `#`, and the fragment, decoded."""
 
     start: int
     end: int
@@ -105,7 +105,6 @@ def _is_kept(character: str) -> bool:
 
 
 def _rule(parts: Sequence[Outline]) -> Callable[[str], str]:
-    """Return the rule that most links fit."""
     targets = [link.target for part in parts for link in part.links]
 
     def num_found(rule: Callable[[str], str]) -> int:

@@ -1,7 +1,5 @@
-"""Lines that CommonMark takes for text: what opens and closes containers, attributes, templates, mathematics, imports.
-
-Each stays as it is, but for a title in it. Sources: see `spans.py`.
-"""
+"""Lines that CommonMark takes for text: fences of containers, attributes, templates, mathematics, imports.
+Each stays as it is, but for a title in it. Sources: see `spans.py`."""
 
 import itertools
 import re
@@ -74,7 +72,7 @@ _MAX_KINDS = 100  # of endings that a document lacks
 
 
 class _Found(NamedTuple):
-    """A block of kept lines: the line after it, and the match of its first."""
+    """A block of kept lines: the line after it, and the match of its first one."""
 
     following: int
     match: re.Match[str]
@@ -88,7 +86,7 @@ def opens(text: str, *, is_mdx: bool) -> bool:
 
 
 def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
-    """A rule for markdown-it: lines of the tables."""
+    """Recognize the lines of the tables; a rule for markdown-it."""
     if state.is_code_block(first) or state.src[state.bMarks[first] + state.tShift[first]] not in _FIRST:
         return False
     if match := compiled(_DIRECTIVE).fullmatch(_text(state, first)):
@@ -141,7 +139,6 @@ def _directive(state: "StateBlock", match: re.Match[str], first: int, end: int, 
 
 
 def _read(state: "StateBlock", first: int, end: int, indent: int) -> None:
-    """Read lines that are indented as blocks."""
     outer = state.lineMax, state.parentType, state.blkIndent
     state.lineMax, state.parentType, state.blkIndent = end, "directive", indent
     state.md.block.tokenize(state, first, end)
@@ -149,7 +146,6 @@ def _read(state: "StateBlock", first: int, end: int, indent: int) -> None:
 
 
 def _definitions(state: "StateBlock", first: int, end: int) -> None:
-    """Read the definitions of a glossary, which are indented more than its terms."""
     terms = [line for line in range(first, end) if state.sCount[line] <= state.blkIndent and not state.isEmpty(line)]
     for line, following in itertools.pairwise([*terms, end]):
         start = state.skipEmptyLines(line + 1)
@@ -170,7 +166,7 @@ def _after_options(state: "StateBlock", first: int, end: int) -> int:
 
 
 def terms_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
-    """A rule for markdown-it: of several terms with one definition, each on a line of its own, all but the last."""
+    """Recognize all but the last of several terms of one definition, each on its own line; a rule for markdown-it."""
     if silent or state.is_code_block(first):
         return False
     last = first + 1
@@ -209,7 +205,7 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
 
 
 def _next(state: "StateBlock", first: int, end: int, closing: str) -> int:
-    """Return the line after the one that ends with `closing`, or 0: remembered, as many openings may lack an end."""
+    """Return the line after the one that ends with `closing`, or 0; cached, as many openings may lack an end."""
     unmatched: dict[str, int] = state.env.setdefault("vain", {})  # up to which line there is no such ending
     if first < unmatched.get(closing, 0) or len(unmatched) > _MAX_KINDS:
         return 0
@@ -240,7 +236,6 @@ def _end_of_module(state: "StateBlock", first: int, end: int) -> int:
 
 
 def _lines(state: "StateBlock", first: int, end: int) -> Iterator[int]:
-    """Yield the lines of a block that are no less indented than it."""
     for line in range(first, end):
         if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
             return

@@ -20,7 +20,7 @@ _PAIR = re.compile(
 
 
 def front_matter(source: str, keys: Sequence[str]) -> tuple[int, list[Slot], list[str]]:
-    """Return where front matter ends, the texts of its keys, and notes; `hero.title` is a key within one."""
+    """Return the end of front matter, the texts of its keys, and notes; `hero.title` is a nested key."""
     match = _FRONT_MATTER.match(source)
     if match is None:
         return 0, [], []

@@ -38,9 +38,7 @@ _WORD_START = re.compile(r"[^\W_]+")
 
 class Inner(NamedTuple):
     """A text within markup: its stretch of the text of its block, the sign that ends it, and what follows it.
-
-    The stretch of a description whose words are the label of a reference ends behind that label, which is `suffix`.
-    """
+    The stretch of a description whose words are the label of a reference ends behind that label, which is `suffix`."""
 
     start: int
     end: int
@@ -152,11 +150,8 @@ def _of_html(raw: str) -> Piece:
 
 
 def joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with those joined that stay together.
-
-    These are markup with nothing but kept text in it, kept texts with only a sign between as in
-    `<kbd>Ctrl</kbd>+<kbd>S</kbd>`, signs that are raised or lowered, and lists of attributes with what they belong to.
-    """
+    """Join pieces that stay together: markup around kept text only, kept texts with only a sign between
+    (`<kbd>Ctrl</kbd>+<kbd>S</kbd>`), superscripts and subscripts, lists of attributes with their owners."""
     done: list[Piece] = []
     openings: list[int] = []
     num_fixed = 0  # pieces up to the last one with something to translate

@@ -149,7 +149,6 @@ class Reader:
             yield from inner
 
     def _outline(self, token: "Token", start: int, end: int, first: int, *, is_heading: bool) -> None:
-        """Note a heading, and the links to headings in a block."""
         children = token.children or ()
         if is_heading:
             shown = (each for each in children if each.type in ("text", "text_special", "code_inline", KEPT))
@@ -172,7 +171,6 @@ class Reader:
                     self.outline.others.append("#" + match["id"])
 
     def _add_links(self, start: int, end: int) -> None:
-        """Note the links to headings in a stretch of HTML, or of a definition."""
         for match in _ADDRESS.finditer(self._source, start, end):
             self.outline.links.append(Link(*match.span("id"), unquote(match["id"])))
 
@@ -243,7 +241,6 @@ class Reader:
         return start, start + len(self._source[start:end].rstrip("\r\n"))
 
     def _prefix(self, number: int, line: str) -> str:
-        """Return what marks a line as one of its block: indentation and signs of quotation."""
         start, end = self._line(number)
         text = self._source[start:end]
         return text[: max(0, text.rfind(line))]
@@ -286,7 +283,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _located(rule: "Callable[[StateInline, bool], bool]") -> "Callable[[StateInline, bool], bool]":
-    """Return the rule of a parser with the positions of its tokens noted in them."""
+    """Return the parser's rule, extended to record its tokens' positions."""
 
     def located(state: "StateInline", silent: bool) -> bool:
         start, num_tokens, has_pending = state.pos, len(state.tokens), bool(state.pending)

@@ -1,7 +1,7 @@
-"""What stands within a line and CommonMark does not know: stretches that stay as they are, and pairs around a text.
+"""Constructs within a line that CommonMark does not know: stretches that are kept, and pairs around a text.
 
-One table serves two ends: the parser takes these stretches out of the text, and the writer escapes a translation that
-would be taken for one. Repetitions are bounded, so that an opening sign without an end costs a bounded time.
+The parser takes these stretches out of the text, and the writer escapes a translation that would be taken for one.
+Repetitions are bounded, so that an opening sign without an end costs a bounded time.
 """
 
 import functools
@@ -43,10 +43,7 @@ _AFTER_BRACKET = rf"""\](?:
 
 
 class Rule(NamedTuple):
-    """A construct: of the kind `OPEN` are pairs, whose pattern has the group `text` for what is between.
-
-    Tags have no kind here: markdown-it's token of a tag stands for them.
-    """
+    """A construct; a pair, of kind `OPEN`, has the group `text` in its pattern. Tags are markdown-it's tokens."""
 
     kind: Kind | None
     pattern: str
@@ -61,7 +58,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def is_math(raw: str) -> bool:
-    """Return whether what has the signs of mathematics around it is no text, such as two sums of money."""
+    """Return whether text between signs of mathematics is mathematics, and not prose, such as two sums of money."""
     if raw.startswith("\\\\"):
         raw = raw[1:-3] + raw[-2:]
     if raw.startswith("$$") or not raw.startswith(("$", "\\(", "\\[")):
@@ -149,7 +146,6 @@ STOPS = r"(?<![A-Za-z0-9])(?:https?://|www\.)|(?:\A|(?<=\n))\|[ \t]"
 
 
 def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind | None, re.Match[str]] | None:
-    """Return what construct starts at a position of a text that ends at `end`."""
     for rule in RULES.get(source[position], ()):
         if rule.is_mdx and not is_mdx:
             continue
@@ -160,7 +156,7 @@ def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind |
 
 
 def ends(source: str, position: int = 0) -> int:
-    """Return where the construct ends that starts at a position of a text; 0 if there is none."""
+    """Return the end of the construct at a position of a text; 0 if there is none."""
     construct = found(source, position, len(source), is_mdx=True)
     return _end(construct[1]) if construct else 0
 
@@ -172,7 +168,7 @@ def _end(match: re.Match[str]) -> int:
 
 
 def inline_rule(state: "StateInline", silent: bool) -> bool:
-    """A rule for markdown-it: the constructs of the table, and brackets that something else than an address follows."""
+    """Recognize the constructs of the table, and brackets that no address follows; a rule for markdown-it."""
     start, end = state.pos, state.posMax
     construct = found(state.src, start, end, is_mdx=state.env.get("mdx", False))
     if construct is None:
@@ -190,7 +186,7 @@ def inline_rule(state: "StateInline", silent: bool) -> bool:
 
 
 def _bracket(state: "StateInline", silent: bool) -> bool:
-    """`[a text]{.class}`, `[a link]({{< ref "a page" >}})`, `![an image]({{ address }})`, `^[a note]`."""
+    """Recognize `[a text]{.class}`, `[a link]({{< ref "a page" >}})`, `![an image]({{ address }})`, `^[a note]`."""
     source, start = state.src, state.pos
     if not source.startswith(("[", "![", "^["), start):
         return False

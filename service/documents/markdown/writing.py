@@ -29,11 +29,10 @@ _IN_ROLE = str.maketrans("`<>", "'()")  # which knows none, either
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds a text.
+    """The surroundings of a text: the `ending` of its lines, and the `prefix` of those after the first.
 
-    That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
-    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how a
-    no-break space is written, and `dollar` how a dollar is. With `is_line` the text starts a line, where signs start
+    `quote` is the sign that ends the text, if any; `pipe`, `space` and `dollar` are how a pipe that would end the text
+    or make a table, a no-break space and a dollar are written. With `is_line` the text starts a line, where signs start
     blocks; with `is_mdx` braces are JavaScript.
     """
 
@@ -48,7 +47,7 @@ class Frame:
 
 
 def plain(frame: Frame, translation: str) -> str:
-    """Return a text that has no markup, such as a title, as it is written between its signs."""
+    """Write a text that has no markup, such as a title, between its signs."""
     text = " ".join(translation.replace("\0", "").split())
     special = r"[\\\[\]<`*_~$^{]" if frame.quote == "]" else r"[\\<`$]"
     text = re.sub(special + r"|&(?=\#?[A-Za-z0-9]{1,32};)", lambda match: "\\" + match[0], text)
@@ -68,14 +67,14 @@ def written(inline: InlineText, frame: Frame, translation: str, *inner: str) -> 
 
 
 def _unblocked(pieces: list[Piece], first: Piece | None) -> list[Piece]:
-    """Return the pieces with no tag at their start where none was: it might start a block of HTML."""
+    """Remove a tag at the start where the source has none: it might start a block of HTML."""
     if len(pieces) > 1 and pieces[0].raw.startswith("<") and pieces[0].kind is Kind.MARK and pieces[0] != first:
         return [pieces[1], pieces[0], *pieces[2:]]
     return pieces
 
 
 def tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with white space moved out of pairs where it has to be; emphasis of nothing is left out."""
+    """Move white space out of pairs where necessary, and drop empty emphasis."""
     waiting: list[Piece] = []  # starts of pairs without anything in them so far
     space = ""
     for piece in pieces:
@@ -154,7 +153,7 @@ class _Writer:
         return "".join((*self._lines, self._finished()))
 
     def _finished(self) -> str:
-        """Return the line, with signs escaped that are no text where they are."""
+        """Return the line, with signs escaped that would be read as markup."""
         is_mdx, done = self._frame.is_mdx, 0
         output: list[str] = []
         for place in self._triggers:
@@ -223,7 +222,6 @@ class _Writer:
 
 
 def _needs_space(sign: str, outside: str, inside: str) -> bool:
-    """Return whether emphasis would not be seen as that without a space outside of it."""
     if not _EMPHASIS.fullmatch(sign) or not outside or outside[0].isspace():
         return False
     if outside[0] == sign[0]:
@@ -232,7 +230,6 @@ def _needs_space(sign: str, outside: str, inside: str) -> bool:
 
 
 def _is_recognized(raw: str, before: str, after: str) -> bool:
-    """Return whether a construct of the table is seen as one between two signs."""
     if raw.startswith("`"):
         return before != "`" and not after.startswith("`")
     if sign := _EMPHASIS.match(raw):

@@ -24,11 +24,8 @@ Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and outp
 
 
 class Aligner:
-    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls.
-
-    A finished sequence's rows of the engine's caches are gone, so sources are encoded again. The encoder's sessions are
-    the engine's own: alignments are not worth a second copy of its weights.
-    """
+    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls. The engine's encoder encodes
+    sources again, as finished rows are gone from the caches: a second copy of its weights is not worth it."""
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
         self._encoder = encoder
@@ -47,9 +44,7 @@ class Aligner:
         session_config: SessionConfig,
         weights: Weights | None = None,
     ) -> "Aligner | None":
-        """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
-        then needs no encoder. For `weights` see `GraphSession`.
-        """
+        """Open the bundle's alignment graph, or return `None`. For `weights` see `GraphSession`."""
         graphs = manifest.graphs
         if not graphs.alignment:
             return None
@@ -64,11 +59,8 @@ class Aligner:
         return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Return a (T, S) float32 array per pair: how much each target token attended to each source token.
-
-        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
-        with a checkpoint before each run.
-        """
+        """Return (T, S) float32 per pair, rows summing to 1: how much target tokens attended to source tokens. Runs on
+        the caller's thread, similar lengths together, about 1,024 tokens after each checkpoint."""
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
         for batch in paced(_batches(pairs), every=1):
             try:

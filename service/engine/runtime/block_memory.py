@@ -23,8 +23,8 @@ class BlockMemory:
     """`num_blocks` blocks of `block_bytes` on a device, initially zero, and one more that stays zero.
 
     A copy has K rows of M blocks: block `source_bases[k] + source_offsets[m]` goes to `target_bases[k] +
-    target_offsets[m]`. Everything is read before anything is written, so source and target may overlap. For any K and M
-    it takes one transfer of indices and one run of a small graph, which temporarily needs as much memory as it copies.
+    target_offsets[m]`. Source and target may overlap: everything is read before anything is written. A copy takes one
+    transfer of indices and one run of a small graph, which temporarily needs as much memory as it copies.
     """
 
     def __init__(

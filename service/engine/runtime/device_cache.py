@@ -21,12 +21,11 @@ class DeviceCache:
 
     The self-attention arenas are one memory, (2 L, max_slots, H, C, D), with C rounded up to whole blocks. The
     cross-attention keys and values are another: 2 L parts of max_slots rows, laid out for S from each part's start,
-    followed by the encoder's outputs, (2 L, B, H, width, D). So every change, from storing a source to reordering
-    beams, copies blocks within one memory: one small run, however many rows it affects.
+    followed by the encoder's outputs, (2 L, B, H, width, D). So every change copies blocks within one memory: one small
+    run, however many rows it affects.
 
-    Moves are collected and done together before the next operation. Copies are of whole blocks, as many as the row with
-    the most live tokens has. A state is one block of each part. So is a list in its memory, where those of rows are
-    followed by the encoder's.
+    Moves are done together before the next operation. Copies are of whole blocks, as many as the row with the most live
+    tokens has. A state is one block of each part; so is a list in its memory, where the encoder's follow those of rows.
     """
 
     def __init__(self, shape: CacheShape, config: SessionConfig) -> None:
@@ -217,9 +216,7 @@ class DeviceCache:
 
 def _offsets(num_parts: int, part: int, num_heads: int, width: int, tokens: range) -> Indices:
     """Return a row's blocks, relative to its first one, that hold these tokens of all heads and parts.
-
-    `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for.
-    """
+    `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for."""
     assert tokens.stop <= width, f"{tokens.stop} tokens where there is room for {width}"
     parts = np.arange(num_parts)[:, None, None] * part
     heads = np.arange(num_heads)[:, None] * (width // BLOCK_TOKENS)

@@ -122,12 +122,8 @@ class FusedGraphs:
 
 
 class FusedRunner:
-    """Implements `runner.Runner`.
-
-    The sessions are shared by all workers, each of which has its own caches. ONNX Runtime's threads are not used: an
-    operator has its own, all of them for a worker that runs alone, and a share for one among several. Slots are the
-    rows of the caches. They never move, so neither does the memory that is bound.
-    """
+    """Implements `runner.Runner`. Workers share sessions, but not caches, whose rows are the slots: they never move, so
+    neither does bound memory. Operators have threads of their own: all for a worker alone, else a share."""
 
     def __init__(
         self,
@@ -157,7 +153,6 @@ class FusedRunner:
     def for_workers(
         cls, graphs: FusedGraphs, config: EngineConfig, session_config: SessionConfig, workers: int
     ) -> "list[FusedRunner]":
-        """Return runners for some number of workers, which share the slots."""
         spec = dataclasses.replace(graphs.spec, max_slots=(config.max_slots or FIRST_SLOTS * workers) // workers)
         total = session_config.intra_op_threads or available_cpus()
         threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
@@ -212,8 +207,7 @@ class FusedRunner:
         return self.control.read()
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
-        """The last token of a hypothesis that was cut is never read: the step that predicts it stands for the one that
-        reads it."""
+        """A cut hypothesis' last token is never read: the step that predicts it stands for the one that reads it."""
         if not self._graphs.records_attention:
             return None
         _, *size = self._attention.shape
@@ -311,8 +305,8 @@ class FusedRunner:
 def _sparse_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return zeros that begin with a page and take no memory before they are used, page by page.
 
-    Most rows are short, so most of their slots is never used. NumPy asks for huge pages of 2 MiB, with which all of it
-    takes memory; they are not faster here, as a block of 16 tokens is several small pages.
+    Most slots are never used up, as most rows are short. NumPy asks for huge pages of 2 MiB, with which all of it takes
+    memory; they are not faster here, as a block of 16 tokens is several small pages.
     """
     memory = mmap.mmap(-1, math.prod(shape) * np.dtype(dtype).itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without huge pages

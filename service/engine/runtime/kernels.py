@@ -29,12 +29,10 @@ class Kernels:
 
 
 def find_kernels() -> Kernels:
-    """Load the library."""
     return _load(library_path(), os.environ.get(CHOICE, ""))
 
 
 def library_path() -> Path:
-    """Return where the library is, or should be."""
     return Path(os.environ.get(PATH) or _LIBRARY)
 
 

@@ -1,5 +1,4 @@
-"""The interface of the running rows' memory: keys and values or states of their tokens, and what is kept of their
-sources: keys and values, and the list of the tokens that are allowed."""
+"""The interface of the rows' memory: keys and values, or states, of their tokens; keys, values and lists of sources."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -27,11 +26,10 @@ def source_buckets(max_source_tokens: int) -> list[int]:
 class CacheShape:
     """Sizes of the keys and values of up to `max_slots` rows.
 
-    If layers are recurrent, a row has a state of `state_size` numbers for each in place of its tokens' keys and values.
-
-    `kv_capacity` is the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources
-    times the longest) of one encoder run. `listed_width` is that of the lists of allowed tokens
-    (`graph_io.listed_width`); 0: there are none.
+    A row of recurrent layers has a state of `state_size` numbers for each, instead of keys and values. `kv_capacity` is
+    the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources times the
+    longest) of one encoder run. `listed_width` is `graph_io.listed_width`, of the lists of allowed tokens; 0: there are
+    none.
     """
 
     num_layers: int
@@ -47,7 +45,6 @@ class CacheShape:
 
     @property
     def num_parts(self) -> int:
-        """Return the number of parts: keys and values of each layer."""
         return 2 * self.num_layers
 
     @property
@@ -72,9 +69,7 @@ class CacheShape:
 @dataclass(frozen=True, slots=True)
 class PastShape:
     """Parts of a row's own memory, each (H, C, D): of `capacity` tokens, of which the live ones are copied.
-
-    A state is laid out in the same way, as some tokens of one head that are all live from the first step on.
-    """
+    A state is laid out in the same way, as some tokens of one head that are all live from the first step on."""
 
     num_parts: int
     num_heads: int
@@ -93,11 +88,8 @@ class PastShape:
 
 
 class SourceBucket:
-    """The source length S that the rows are currently laid out for.
-
-    A step's cost grows with S, so S follows the longest live source: up immediately, down after a smaller bucket has
-    been enough for a while (changing the layout copies the live rows).
-    """
+    """The source length S that the rows are currently laid out for. A step's cost grows with S, which follows the
+    longest live source: up immediately, down after a while, as it copies rows."""
 
     def __init__(self, max_source_tokens: int) -> None:
         self._buckets = source_buckets(max_source_tokens)
@@ -105,7 +97,6 @@ class SourceBucket:
         self.length = self._buckets[0]
 
     def after_join(self, source_length: int, num_live: int) -> int:
-        """Return the bucket for a source that joins `num_live` rows."""
         wanted = self._fitting(source_length)
         if wanted > self.length or not num_live:
             self._steps_too_wide = 0
@@ -129,10 +120,9 @@ class SourceBucket:
 class KVCache(Protocol):
     """The memory of the running rows; the live ones are always the rows [0, n).
 
-    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket, W = the width of lists. There are
-    2 L parts: keys and values of each layer. The buffers returned by `past` and `cross` stay valid until the bucket
-    changes or everything is cleared. Everything that a graph can read is finite, because masked positions are still
-    multiplied.
+    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket, W = the width of lists; 2 L
+    parts: keys and values of each layer. The buffers of `past` and `cross` stay valid until the bucket changes or
+    everything is cleared. Everything that a graph can read is finite, as masked positions are multiplied, too.
     """
 
     shape: CacheShape
@@ -147,15 +137,12 @@ class KVCache(Protocol):
         ...
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """Return the buffers for the outputs of the next encoder run: 2 L of (num_sources, H, width, D) and, if there
-        are any, the lists (num_sources, W)."""
+        """Return the next encoder run's buffers: 2 L of (num_sources, H, width, D), and any lists (num_sources, W)."""
         ...
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """Store each source of the last encoder run in its rows, which follow the first `num_live` rows.
-
-        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared.
-        """
+        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared."""
         ...
 
     def prepare_step(self, longest: int, num_live: int) -> None:
@@ -167,8 +154,7 @@ class KVCache(Protocol):
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """Return the 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D), and, if there are
-        any, their lists (num_rows, W)."""
+        """Return first rows' 2 L cross-attention keys and values (num_rows, H, S, D), and any lists (num_rows, W)."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:

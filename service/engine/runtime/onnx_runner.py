@@ -26,9 +26,9 @@ from service.engine.sequence import Attention
 class OnnxRunner:
     """Implements `runner.Runner`.
 
-    A step is a run of the decoder's graph; between steps the search chooses the tokens (`StepSearch`). Bindings are
-    cached per number of rows, source bucket and kind of step, because creating one costs more Python time than the rest
-    of a step; the memory behind them never moves. Only requested outputs are copied to the host.
+    A step runs the decoder's graph; between steps the search chooses the tokens (`StepSearch`). Bindings are cached per
+    number of rows, source bucket and kind of step, as creating one costs more Python time than the rest of a step;
+    their memory never moves. Only requested outputs are copied to the host.
     """
 
     def __init__(
@@ -163,7 +163,6 @@ class OnnxRunner:
         self._reserve(dataclasses.replace(self._shape, max_slots=max_slots))
 
     def _reserve(self, shape: CacheShape) -> None:
-        """Make what is a runner's own: its rows, their inputs and their search."""
         self._shape, config = shape, self._session_config
         is_on_host = config.device == "cpu"
         self._cache: KVCache = HostCache(shape) if is_on_host else DeviceCache(shape, config)

@@ -25,11 +25,8 @@ BundleRunner = OnnxRunner | FusedRunner
 
 @dataclass(frozen=True, slots=True)
 class Runners:
-    """A runner for each of a model's workers, what they run on, and what aligns.
-
-    `kernels` is "plain", or "fused" and the instruction set. `aligner` is `None` if the bundle has no alignment graph
-    of its own: fused graphs record attention while they decode.
-    """
+    """A model's runners, one per worker, what they run on, and its aligner. `kernels` is "plain", or "fused" and the
+    instruction set. `aligner` is `None` without an alignment graph: fused graphs record attention."""
 
     runners: Sequence[BundleRunner]
     kernels: str
@@ -37,7 +34,6 @@ class Runners:
 
 
 def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> Runners:
-    """Open a bundle's graphs, for as many workers as there should be (`num_workers`)."""
     if not manifest.is_fused:
         # On a GPU, ONNX Runtime copies weights there while it opens a graph.
         weights = Weights(directory, apart=True) if session_config.device == "cpu" else None
@@ -53,11 +49,8 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
 
 
 def _num_workers(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> int:
-    """Return how many workers should run fused graphs.
-
-    Workers of one thread never wait for each other. But each reads all weights in each step: if these come from memory,
-    which is what limits the speed, one worker whose threads share its batch reads them once.
-    """
+    """Return how many workers should run fused graphs. Workers of one thread never wait for each other, but each reads
+    all weights in each step: if these come from memory, one worker whose threads share its batch is faster."""
     num_bytes = sum((directory / name).stat().st_size for name in manifest.checksums)
     if num_bytes <= 16 * 2**20:  # which stay in the CPU's caches
         return num_workers(session_config, config.max_slots)

@@ -37,11 +37,11 @@ class DeviceUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """How to run graphs.
+    """Settings for running graphs.
 
-    `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
-    spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
-    Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
+    `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per available CPU. Threads that spin between runs
+    are faster on an idle machine but much slower when anything else needs the cores: off by default. Prepacked weights
+    are a copy in the kernels' own layout: faster runs for twice the memory.
     """
 
     device: str = "cpu"
@@ -57,7 +57,6 @@ class SessionConfig:
 
 
 def check_device(device: str) -> None:
-    """Check that the installed ONNX Runtime has a provider for the device, and that it works on this machine."""
     try:
         _open(_PROBE, SessionConfig(device))
     except DeviceUnavailable:
@@ -81,7 +80,6 @@ class Buffer(NamedTuple):
         return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
 
     def rows(self, start: int, stop: int) -> "Buffer":
-        """Return the part from `start` to before `stop` along the first axis."""
         assert 0 <= start <= stop <= self.shape[0], f"rows {start} to {stop} of {self.shape[0]}"
         row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         return self._replace(shape=(stop - start, *self.shape[1:]), address=self.address + start * row_bytes)
@@ -103,7 +101,6 @@ class DeviceMemory:
         self._address: int = self._value.data_ptr()
 
     def view(self, offset: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
-        """Return a buffer for the tensor that starts `offset` bytes into the memory."""
         kind = np.dtype(dtype)
         end = offset + math.prod(shape) * kind.itemsize
         assert 0 <= offset <= end <= self.num_bytes, f"bytes {offset} to {end} of {self.num_bytes}"
@@ -142,9 +139,8 @@ class GraphSession:
     ) -> None:
         """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
 
-        `operators` is the library of its operators that are not ONNX Runtime's own. `weights` are its constants that
-        are stored in other files (`Weights`); the session reads them in their place, and lets go those that it has made
-        another copy of. Without, ONNX Runtime maps these files.
+        `operators` is a library of custom operators. `weights` are constants stored in other files (`Weights`); the
+        session reads them in place, and frees those that it copied. Without, ONNX Runtime maps these files.
         """
         try:
             self._session = _open(path, config, operators, weights or {})
@@ -169,7 +165,7 @@ class GraphSession:
     def bind(self, inputs: Mapping[str, Array | Buffer], outputs: Mapping[str, Array | Buffer]) -> Binding:
         """Bind buffers and contiguous arrays by address; only the outputs named here are fetched.
 
-        Contents may change between runs, and an output may share memory with an input (caches that grow in place). Host
+        Contents may change between runs; an output may share memory with an input (caches that grow in place). Host
         memory is copied to and from the device at each run. The binding keeps all buffers alive.
         """
         binding = Binding(self._session.io_binding(), {}, {})
@@ -206,7 +202,6 @@ class GraphSession:
 
 
 def check_operators(library: Path) -> None:
-    """Check that ONNX Runtime accepts a library of operators."""
     ort.SessionOptions().register_custom_ops_library(str(library))
 
 
@@ -273,7 +268,6 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
 
 
 def check_precision(precision: str, device: str, where: str) -> None:
-    """Check that a bundle's precision can run on a device; `where` names the bundle."""
     choices = ", ".join(f"{name} on {runs_on}" for name, runs_on in DEVICE_OF_PRECISION.items())
     if precision not in DEVICE_OF_PRECISION:
         raise BundleError(f"{where} has the unknown precision {precision!r}; this service runs {choices}.")

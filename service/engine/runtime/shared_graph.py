@@ -1,8 +1,8 @@
 """One graph for several workers: one session with all threads for a worker that runs alone, one with a share of them.
 
-ONNX Runtime synchronizes the threads of a run at every operator, and a thread that does not spin takes longer to wake
-than most operators of a step take to run. Workers that run side by side, each with its share of the threads, need no
-such synchronization. The price is a second session, with its own copy of the weights.
+ONNX Runtime synchronizes the threads of a run at every operator, and waking a thread that does not spin takes longer
+than most operators. Workers side by side, each with its share, need no synchronization. The price is a second session,
+with its own copy of the weights.
 """
 
 import dataclasses

@@ -21,7 +21,7 @@ MOST_CANDIDATES: Final = MAX_TOP_K
 
 
 class Need(NamedTuple):
-    """What a step must compute beside the arg-max: of all rows what one of them wants."""
+    """The outputs that a step needs beside the arg-max: for all rows what any of them wants."""
 
     num_candidates: int
     log_probs: int  # 0 or 1, like those below
@@ -44,9 +44,7 @@ Reorder = Callable[[Sequence[int], Sequence[int], Sequence[int]], None]
 
 class StepInputs:
     """`token_ids`, `lengths` and `source_lengths` of up to `max_slots` rows, in one contiguous block.
-
-    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
-    """
+    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory."""
 
     def __init__(self, max_slots: int, device: str | None) -> None:
         self._bytes = np.zeros(max_slots * 16, np.uint8)
@@ -171,11 +169,8 @@ class StepSearch:
             max_repeats[list(rows)] = max(own, int(max_repeats[rows[0]]))
 
     def run(self, num_rows: int, limits: RunLimits, make_step: MakeStep, reorder: Reorder) -> SearchRun:
-        """Make the steps of a run (`Runner.search`): `make_step` computes each, and before it `reorder` copies caches,
-        (from which rows, to which rows, how many tokens). A run ends with the first row's end.
-
-        What either raises ends the run; the rows are as before the step.
-        """
+        """Make a run's steps (`Runner.search`), each by `make_step`, after `reorder` copied caches (from rows, to rows,
+        numbers of tokens). It ends with the first row, or an exception: then rows are as before the step."""
         assert self._state is not None, "search before attach"
         self.control.write(num_rows, limits)
         library, stepper = self._library, self._stepper

@@ -24,15 +24,14 @@ _DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10:
 class Weights:
     """The files of weights in a bundle's folder, which are read when a graph refers to them.
 
-    Equal parts of a file are in memory once, whichever graphs refer to them. They are read, not mapped, so that
-    whoever writes to a file, or shortens it, changes nothing of what is served. A whole file is one piece of
-    memory then: NumPy asks for huge pages for arrays of this size, with which a step of a large model, which reads all
-    of its weights, takes 2 to 6 % less time (Linux 6.18; more where the page cache has no large folios).
+    Equal parts of a file are in memory once, whichever graphs refer to them. They are read, not mapped, so that writing
+    to a file, or shortening it, changes nothing of what is served. A whole file is one piece of memory: NumPy asks for
+    huge pages for it, which makes a step of a large model 2 to 6 % faster (Linux 6.18; more without large folios in the
+    page cache).
     """
 
     def __init__(self, directory: Path, *, apart: bool = False) -> None:
-        """With `apart`, each constant has memory of its own, which is free as soon as no session uses it: for sessions
-        that make copies of most constants in the kernels' own layout."""
+        """With `apart`, each constant has its own memory, freed after its last use: for sessions that repack most."""
         self._directory = directory
         self._apart = apart
         self._files: dict[str, npt.NDArray[np.uint8]] = {}

@@ -43,7 +43,7 @@ _TABS = (("./", "Translate"), ("status", "Status"))
 
 
 class AdminServer:
-    """What answers operators, on the event loop of its listener; their calls run on the server's."""
+    """Answers operators, on the event loop of its listener; their calls run on the server's."""
 
     def __init__(
         self,
@@ -68,11 +68,7 @@ class AdminServer:
         self._started_seconds = time.monotonic()
 
     def listener(self) -> HttpListener:
-        """Open the port. Bodies may have as many bytes as the messages of other calls, at most 128 KiB.
-
-        Raises:
-            PortError: the port can't be listened on.
-        """
+        """Open the port, or raise `PortError`; bodies are limited like other calls' messages, to at most 128 KiB."""
         config = self._config
         app = application(self.answer, self._max_body_bytes)
         return HttpListener(config.admin_host, config.admin_port, "the status page", "--admin-port", app)
@@ -134,10 +130,7 @@ class AdminServer:
 
 def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
     """Return why a request is rejected, in one line; empty if it is allowed. Header names are in lower case.
-
-    Beside what `faces.http.same_site` says: a page can't send JSON to another site without a preflight request, which
-    is never answered here.
-    """
+    Beyond `faces.http.same_site`: a page can't send JSON to another site without a preflight, never answered here."""
     if not has_own_host(headers, own_host):
         given = headers["host"]
         return f"Host is {given!r:.80}; allowed: addresses, names without a dot and that of --admin-host."
@@ -152,29 +145,25 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
 
 
 def of_error(error: ServiceError) -> HttpAnswer:
-    """Return the answer to a call that failed."""
     return failure(code_of(error), str(error), answers.retry_headers(error))
 
 
 def failure(code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> HttpAnswer:
-    """Return an error: the name of a status, which decides HTTP's, and what is wrong."""
+    """Return an error: the name of a status, which determines HTTP's, and a message."""
     return in_json({"error": {"code": code, "message": message}}, headers, answers.status_of(code))
 
 
 def in_json(
     document: Document, headers: Mapping[str, str] = MappingProxyType({}), status: HTTPStatus = HTTPStatus.OK
 ) -> HttpAnswer:
-    """Return the document as an answer; `headers` are added to those of every answer."""
     return answers.in_json(document, {**_HEADERS, **headers}, status)
 
 
 def operators_page(limits: Limits) -> TranslationPage:
-    """Build the page that translates, by the operators' calls."""
     return TranslationPage(Calls.OPERATORS, _navigation("Translate"), limits, _HEADERS)
 
 
 def status_page() -> Page:
-    """Build the status page."""
     return built(
         _read("status.html"),
         [read("theme.css"), _read("uPlot.min.css"), _read("status.css")],

@@ -1,7 +1,5 @@
-"""The data of /status.json: models, errors, and numbers taken from the metrics.
-
-Nothing is counted here. The page computes rates and percentiles from the differences between two readings.
-"""
+"""The data of /status.json: models, errors, and numbers read from the metrics, counted nowhere else.
+The page computes rates and percentiles from the differences between two readings."""
 
 import dataclasses
 from collections import defaultdict
@@ -25,8 +23,7 @@ _HISTOGRAMS = {
 
 
 def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
-    """Return the served models; each of the `any_to_any` languages is translated into each other one. `samples` are
-    texts by language: those that the model was tested with."""
+    """Return the served models; `any_to_any` languages are translated into each other, `samples` are tested texts."""
     described = []
     for model in models:
         manifest, engine = model.manifest, model.engine.snapshot()
@@ -51,15 +48,12 @@ def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
 
 
 def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
-    """Return the errors as dictionaries."""
     return [dataclasses.asdict(error) for error in errors]
 
 
 def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
-    """Return sums over all models and all calls that translate; histograms have cumulative counts per bound.
-
-    `calls` counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots.
-    """
+    """Return sums over all models and all calls that translate; histograms have cumulative counts per bound. `calls`
+    counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots."""
     sums: defaultdict[str, float] = defaultdict(float)
     calls: defaultdict[str, float] = defaultdict(float)
     buckets: dict[str, defaultdict[float, float]] = {name: defaultdict(float) for name in _HISTOGRAMS.values()}

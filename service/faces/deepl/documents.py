@@ -1,7 +1,5 @@
 """Documents in DeepL's API: uploaded, polled until translated, and fetched once.
-
-Source: https://developers.deepl.com/api-reference/document.
-"""
+Source: https://developers.deepl.com/api-reference/document."""
 
 import asyncio
 import secrets
@@ -40,7 +38,7 @@ _API = "deepl"
 
 
 class UploadParameters(NamesGlossary):
-    """How to translate a document. Unknown parameters are ignored, as DeepL does."""
+    """Parameters of a document's translation. Unknown ones are ignored, as by DeepL."""
 
     target_lang: Name
     source_lang: Name | None = None
@@ -50,7 +48,7 @@ class UploadParameters(NamesGlossary):
 
 
 class HandleParameters(BaseModel):
-    """What an upload was answered with."""
+    """The answer to an upload."""
 
     document_key: Name
 
@@ -65,7 +63,6 @@ class Documents:
         background: BackgroundWork,
         glossaries: Callable[[], Iterable[Glossary]],
     ) -> None:
-        """Use `glossaries`, which is `Translator.glossaries`."""
         self._documents = documents
         self._kept = kept
         self._background = background
@@ -115,7 +112,7 @@ class Documents:
         return in_json({_ID: kept.id, "document_key": kept.key})
 
     async def _count(self, upload: Upload, kept: KeptDocument, task: "asyncio.Task[None]") -> None:
-        """Count a document's bytes until its translation is done; give it up with `MemoryFull` if there is no room."""
+        """Count a document's bytes until it is translated; fail it with `MemoryFull` if there is no room."""
         try:
             hold = self._documents.hold(len(upload.data))
         except MemoryFull:

@@ -31,7 +31,7 @@ _LANGUAGES = ("source_lang", "target_lang")
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
-    """Return an error: a sentence that says it all, and by what to find the call."""
+    """Return an error: a complete sentence, and the call's id."""
     spell(error, _FIELDS, spelled)
     message = str(error)
     if error.field in _LANGUAGES:
@@ -41,11 +41,8 @@ def failure(error: ServiceError, call: Call) -> HttpAnswer:
 
 
 def status_for(error: ServiceError) -> int:
-    """Return the status that DeepL gives an error of this kind.
-
-    Its clients try again on 429 and on all from 500 on. Whoever has used up the tokens of a minute does better to wait
-    for the next one, as `/v2/usage` tells.
-    """
+    """Return the status that DeepL gives an error of this kind. Its clients retry on 429 and from 500 on. Callers who
+    have used up the tokens of a minute had better wait for the next one, as `/v2/usage` tells."""
     if isinstance(error, QuotaExceeded) and error.given.get("unit") == "tokens":
         return QUOTA_EXCEEDED
     if isinstance(error, Unauthenticated):

@@ -1,9 +1,7 @@
 """DeepL's glossaries, read-only: version 2 with one dictionary each, and version 3 with several.
 
-A glossary is the same in both, with the same id; version 2 leaves out those that have several dictionaries. All are
-files of the server's operator, which every other API serves by name: callers can't change them.
-
-Source: https://developers.deepl.com/docs/api-reference/glossaries.
+A glossary has the same id in both; version 2 leaves out those with several dictionaries. They are the operator's files,
+as served by name in every other API. Source: https://developers.deepl.com/docs/api-reference/glossaries.
 """
 
 import uuid
@@ -62,7 +60,6 @@ class NamedGlossary:
 
     @property
     def id(self) -> str:
-        """The same on every server."""
         return str(uuid.uuid5(_NAMESPACE, self.name))
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary:
@@ -146,7 +143,6 @@ class DeepLGlossaries:
 
 
 def all_of(glossaries: Iterable[Glossary]) -> list[NamedGlossary]:
-    """Return all glossaries, by name."""
     by_name: dict[str, list[Glossary]] = {}
     for each in glossaries:
         by_name.setdefault(each.name, []).append(each)
@@ -178,7 +174,7 @@ def tsv_of(dictionary: Glossary) -> str:
 
 
 def glossary_document(glossary: NamedGlossary) -> Document:
-    """Return a glossary of version 3, without its entries."""
+    """Return a glossary in version 3's format, without its entries."""
     return {
         "glossary_id": glossary.id,
         "name": glossary.name,
@@ -188,7 +184,7 @@ def glossary_document(glossary: NamedGlossary) -> Document:
 
 
 def single_glossary_document(glossary: NamedGlossary) -> Document:
-    """Return a glossary of version 2, which has one dictionary."""
+    """Return a glossary in version 2's format, which has one dictionary."""
     [dictionary] = glossary.dictionaries
     return {
         "glossary_id": glossary.id,
@@ -200,13 +196,12 @@ def single_glossary_document(glossary: NamedGlossary) -> Document:
 
 
 def entries_document(dictionary: Glossary) -> Document:
-    """Return a dictionary's entries."""
     entry = {**_languages_document(dictionary), "entries": tsv_of(dictionary), "entries_format": "tsv"}
     return {"dictionaries": [entry]}
 
 
 def pairs_document(languages: Iterable[ListedLanguage]) -> Document:
-    """Return the pairs of languages for which there can be dictionaries: all that are translated."""
+    """Return the pairs of languages that can have dictionaries: all that are translated."""
     pairs = dict.fromkeys((each.code.lower(), target.lower()) for each in languages for target in each.targets)
     return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in pairs]}
 

@@ -83,7 +83,7 @@ class DeepL:
         return in_json(messages.languages_of_resource_document(languages, parameters.resource))
 
     async def usage(self, request: HttpRequest) -> HttpAnswer:
-        """Tell what the caller's key has used; without keys, nothing is counted or limited."""
+        """Report the usage of the caller's key; without keys, nothing is counted or limited."""
         caller = current_call().caller
         return in_json(messages.usage_document(caller.accounts.usage(caller) if caller else TokenUsage()))
 

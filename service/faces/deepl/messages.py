@@ -1,7 +1,5 @@
-"""DeepL's messages of translation: what callers ask for, and what answers look like.
-
-Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
-"""
+"""DeepL's messages of translation: parameters and answers.
+Source: https://developers.deepl.com/api-reference, and its OpenAPI document."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ class NamesGlossary(BaseModel):
 
 
 class TranslateParameters(NamesGlossary):
-    """What to translate, and how. Unknown parameters are ignored, as DeepL does."""
+    """Parameters of a translation. Unknown ones are ignored, as by DeepL."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
@@ -97,7 +95,7 @@ class TranslateParameters(NamesGlossary):
 
 
 class LanguagesParameters(BaseModel):
-    """Which languages to list."""
+    """The kind of languages to list."""
 
     type: Literal["source", "target"] = "source"
 
@@ -109,12 +107,7 @@ class LanguagesOfResourceParameters(BaseModel):
 
 
 def check_parameters(parameters: TranslateParameters) -> None:
-    """Check what doesn't depend on models.
-
-    Raises:
-        InvalidRequest: there are parameters that don't go together.
-        Unimplemented: DeepL has what is asked for, and this server has not.
-    """
+    """Check combinations; raise `InvalidRequest` for invalid ones, `Unimplemented` for those only DeepL supports."""
     check_formality(parameters.formality)
     for name, value in (
         ("style_id", parameters.style_id),
@@ -130,7 +123,7 @@ def check_parameters(parameters: TranslateParameters) -> None:
 
 
 def check_formality(formality: str | None) -> None:
-    """Refuse with `InvalidRequest` a formality that would have to have an effect."""
+    """Raise `InvalidRequest` for a formality that would need to have an effect."""
     if formality in ("more", "less"):
         raise InvalidRequest(
             "'formality' is not supported for given 'target_lang'",
@@ -140,12 +133,7 @@ def check_formality(formality: str | None) -> None:
 
 
 def glossary_of(parameters: NamesGlossary) -> str:
-    """Return the id of the glossary to use; empty if there is none.
-
-    Raises:
-        InvalidRequest: both ways of naming one are used.
-        Unimplemented: there are several.
-    """
+    """Return a glossary's id, or an empty text; raise `InvalidRequest` if named twice, `Unimplemented` for several."""
     several = parameters.glossary_ids or []
     if parameters.glossary_id and several:
         raise InvalidRequest("{path} and glossary_id are both given", Path("glossary_ids"), advice="give one of them")
@@ -156,7 +144,7 @@ def glossary_of(parameters: NamesGlossary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MarkedTexts:
-    """Texts in a form that the translator knows, and how to get back from its translations."""
+    """Texts in a form that the translator knows, and the conversion of its translations."""
 
     texts: tuple[str, ...]
     mime_type: MimeType
@@ -223,7 +211,6 @@ def request_from(
 def translations_document(
     parameters: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
 ) -> Document:
-    """Return the answer to a call; `texts` are those of the translations, with their tags."""
     given = parameters.source_lang or ""
     extra: Document = {}
     if parameters.model_type:
@@ -243,7 +230,6 @@ def translations_document(
 
 
 def languages_document(languages: Iterable[ListedLanguage], kind: str) -> list[Document]:
-    """Return the languages that can be translated, or translated into."""
     if kind == "source":
         return [{"language": each.code.upper(), "name": each.name} for each in languages if each.targets]
     return [
@@ -253,7 +239,6 @@ def languages_document(languages: Iterable[ListedLanguage], kind: str) -> list[D
 
 
 def languages_of_resource_document(languages: Sequence[ListedLanguage], resource: str) -> list[Document]:
-    """Return the languages, as version 3 lists them."""
     sources = {each.code: each.name for each in languages if each.targets}
     if resource == "translate_text":
         targets = dict(_listed_targets(languages))
@@ -276,7 +261,7 @@ def languages_of_resource_document(languages: Sequence[ListedLanguage], resource
 
 
 def usage_document(usage: TokenUsage) -> Document:
-    """Return what a key has used, in tokens: those of sources and translations within the last minute."""
+    """Return a key's usage in tokens: those of sources and translations within the last minute."""
     limit = usage.quota or 1_000_000_000_000  # DeepL's own number for keys without a limit
     return {
         "character_count": usage.num_tokens,
@@ -300,11 +285,7 @@ def _listed_targets(languages: Iterable[ListedLanguage]) -> list[tuple[str, str]
 
 
 def parameters_in(request: HttpRequest, kind: type[T]) -> T:
-    """Return the parameters of a call. In a form, lists are repeated fields; of others the first counts.
-
-    Raises:
-        InvalidRequest: one is missing or wrong, or they can't be read.
-    """
+    """Return a call's parameters, repeated form fields as lists, else the first; raise `InvalidRequest` if wrong."""
     return checked(_document(request), kind)
 
 

@@ -29,8 +29,7 @@ class V1:
     def __init__(
         self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float, prefix: str = ""
     ) -> None:
-        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these; `prefix`
-        is before all paths."""
+        """Set the deadline of calls without one, but not of documents; `prefix` is before all paths."""
         self._translator = translator
         self._files = Files(documents)
         self._default_deadline_seconds = default_deadline_seconds
@@ -64,7 +63,6 @@ class V1:
         )
 
     async def stream(self, request: HttpRequest) -> HttpStream:
-        """Translate texts, and send the translations as they grow, as server-sent events."""
         body = json_of(request, messages.TranslateRequest)
         translation_request = self._request_from(body)
 

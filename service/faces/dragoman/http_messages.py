@@ -1,8 +1,5 @@
-"""Messages of our own API: what bodies and answers look like, and how they become domain types.
-
-Fields have the names of `dragoman.v1`'s messages. Those of the options come from the tables in `domain/options.py` and
-`domain/translation.py`, so this module adds none.
-"""
+"""Messages of our own API: bodies, answers, and their conversion to domain types. Fields are named as in `dragoman.v1`;
+those of options come from the tables in `domain/options.py` and `domain/translation.py`."""
 
 import enum
 import time
@@ -36,7 +33,7 @@ class _Message(BaseModel):
 
 
 def _bounds(low: float | None, high: float | None, *, excludes_low: bool) -> dict[str, Any]:
-    """Return the keywords of JSON Schema; the domain checks them, with its own words."""
+    """Return the keywords of JSON Schema; the domain checks them, with its own messages."""
     found: dict[str, Any] = {}
     if low is not None:
         found["exclusiveMinimum" if excludes_low else "minimum"] = low
@@ -79,7 +76,6 @@ class PlaceholderMessage(_Message):
 
 
 def about(name: str) -> str:
-    """Return what an option of a request means."""
     return REQUEST_OPTIONS[name].help
 
 
@@ -180,7 +176,6 @@ def deadline(milliseconds: float | None, default_seconds: float) -> float:
 
 
 def result_document(result: TranslationResult, *, with_segments: bool) -> Document:
-    """Return the answer to a call."""
     return {
         "translations": [translation_document(each, with_segments=with_segments) for each in result.translations],
         "model": result.model,
@@ -189,7 +184,6 @@ def result_document(result: TranslationResult, *, with_segments: bool) -> Docume
 
 
 def translation_document(translation: Translation, *, with_segments: bool) -> Document:
-    """Return the answer to one text."""
     document: Document = {
         "text": translation.text,
         "finish_reason": translation.finish_reason.value,
@@ -224,7 +218,6 @@ def _segment_document(segment: Segment) -> Document:
 
 
 def detections_document(detected: Iterable[Iterable[DetectedLanguage]]) -> Document:
-    """Return the languages of each text, best first."""
     return {
         "detections": [
             {"languages": [{"language_code": each.language_code, "confidence": each.confidence} for each in languages]}

@@ -51,11 +51,8 @@ class NamedNumbers(Protocol):
 
 
 def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> TranslationRequest:
-    """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: the priority, split mode or MIME type is unknown, or there are too many entries.
-    """
+    """Return the caller's request; raise `InvalidRequest` for unknown enum values or too many entries.
+    `deadline_seconds` is on the clock of `time.monotonic()`."""
     given: dict[str, Any] = {"texts": (), "source_language_code": "", "target_language_code": ""}
     for field, value in checked_fields(message):  # a call sets few of them
         attribute, convert = _REQUEST_FIELDS.get(field.name, (field.name, None))
@@ -64,7 +61,6 @@ def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> Tr
 
 
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
-    """Return the answer to a call."""
     message = pb.TranslateResponse(model=result.model, model_version=result.model_version)
     for translation in result.translations:
         _fill(message.translations.add(), translation)
@@ -72,7 +68,6 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
 
 
 def num_entries(translations: Iterable[Translation | None]) -> int:
-    """Return how many segments and alignment links an answer lists."""
     total = 0
     for each in translations:
         if each is not None:
@@ -81,7 +76,6 @@ def num_entries(translations: Iterable[Translation | None]) -> int:
 
 
 def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
-    """Return the languages that a text may be written in."""
     return pb.Detection(
         languages=[
             pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
@@ -91,7 +85,6 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
 
 
 def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
-    """Return the message for a stream's next event."""
     return pb.TranslateStreamResponse(
         text_index=event.text_index,
         delta=event.delta,
@@ -114,15 +107,14 @@ def _term_from_pb(message: pb.Term) -> Term:
 
 
 def translation_to_pb(translation: Translation) -> pb.Translation:
-    """Return the answer to one text."""
     message = pb.Translation()
     _fill(message, translation)
     return message
 
 
 def _fill(message: pb.Translation, translation: Translation) -> None:
-    """Set the fields of an empty message. Its parts are added in place and their fields set one by one, which takes a
-    fifth of the time of passing messages to a constructor: that copies them."""
+    """Set the fields of an empty message. Parts are added in place and their fields set one by one, which takes a fifth
+    of the time of passing messages to a constructor: that copies them."""
     message.text = translation.text
     message.finish_reason = FINISH_REASONS[translation.finish_reason]
     message.num_source_tokens = translation.num_source_tokens
@@ -174,7 +166,6 @@ Document = dict[str, Any]
 
 
 def model_documents(catalogue: Catalogue) -> list[Document]:
-    """Return the public descriptions of the models."""
     pivoted: dict[LoadedModel, list[PivotedPair]] = {}
     for pair in catalogue.pivoted():
         pivoted.setdefault(pair.writer, []).append(pair)
@@ -208,7 +199,6 @@ def _model_document(model: LoadedModel, pivoted: Sequence[PivotedPair]) -> Docum
 
 
 def span_document(span: AlignedSpan | Segment) -> Document:
-    """Return the positions of a part of a source and of its translation."""
     return {
         "source_start": span.source_start,
         "source_end": span.source_end,

@@ -33,7 +33,6 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 
 
 def reference_page(document: Mapping[str, Any]) -> HttpAnswer:
-    """Return the page for an OpenAPI document."""
     title = f"{document['info']['title']} {document['info']['version']}: HTTP API"
     html = _HEAD + "".join(_body(document)) + "</main><!-- scripts --></body></html>\n"
     return built(html, [read("theme.css"), _STYLE], [_SCRIPT], {"title": escape(title)}).answer(_HEADERS)

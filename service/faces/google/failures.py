@@ -1,8 +1,5 @@
-"""Errors as Google's REST APIs return them.
-
-The details are those of `faces/grpc/status.py`, in JSON. See google.aip.dev/193 for v3; v2 has the form of Google's
-older APIs, which also list `errors`.
-"""
+"""Errors as Google's REST APIs return them. The details are those of `faces/grpc/status.py`, in JSON. See
+google.aip.dev/193 for v3; v2 has the form of Google's older APIs, which also list `errors`."""
 
 from http import HTTPStatus
 from typing import Any
@@ -31,7 +28,7 @@ _REASONS = {
 
 
 def failure_of_v3(error: ServiceError, _: Call) -> HttpAnswer:
-    """Return an error of v3: its status, a sentence that says it all, and `google.rpc` details."""
+    """Return an error of v3: its status, a complete sentence, and `google.rpc` details."""
     return _answer(_document(error))
 
 

@@ -38,7 +38,6 @@ class Google:
         )
 
     async def _answer(self, rule: Rule, request: HttpRequest) -> HttpAnswer:
-        """Answer a call of version 3."""
         deadline = time.monotonic() + self._default_deadline_seconds
         answer, reasons = await self._methods.answer(rule.name, message_from(rule, request), deadline)
         return in_json(json_format.MessageToDict(answer), {FINISH_REASONS_KEY: reasons} if reasons else {})

@@ -44,11 +44,7 @@ T = TypeVar("T")
 
 def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: a field specific to Google's API is wrong; the translator checks the others.
-        Unimplemented: an option is not supported by this server.
-    """
+    Raise `InvalidRequest` if a field of Google's own is wrong, `Unimplemented` for an unsupported option."""
     check_parent(message.parent)
     checked_fields(message)
     if not message.contents:
@@ -98,7 +94,6 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def response_to_pb(
     request: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
 ) -> pb.TranslateTextResponse:
-    """Return the answer to a call; `with_glossary` are the translations with its glossary, if it has one."""
     return pb.TranslateTextResponse(
         translations=[_translation_to_pb(request, translation) for translation in translations],
         glossary_translations=[_translation_to_pb(request, translation, True) for translation in with_glossary],
@@ -107,10 +102,7 @@ def response_to_pb(
 
 def finish_reasons(*answers: Sequence[Translation]) -> str:
     """Return the texts whose translation did not end normally, by reason, such as `length=0,7;ratio=3`.
-
-    If a text has several answers, the first such one counts. A reason for each text would take up to 11 KB per call,
-    and trailers of more than 8 KiB are lost together with the answer.
-    """
+    The first such answer to a text counts. A list is short: trailers above 8 KiB are lost together with the answer."""
     indices: dict[FinishReason, list[int]] = {}
     for index, of_one_text in enumerate(zip(*answers, strict=True)):
         for translation in of_one_text:
@@ -121,7 +113,6 @@ def finish_reasons(*answers: Sequence[Translation]) -> str:
 
 
 def detected_to_pb(languages: Sequence[DetectedLanguage]) -> pb.DetectLanguageResponse:
-    """Return the first of the languages, which are sorted best first."""
     best = languages[0]
     language = pb.DetectedLanguage(language_code=best.language_code, confidence=best.confidence)
     return pb.DetectLanguageResponse(languages=[language])
@@ -152,11 +143,7 @@ def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -
 
 
 def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
-    """Return the glossaries that meet the conditions, such as `src=en AND tgt=de`; all without conditions.
-
-    Raises:
-        InvalidRequest: the conditions have another form.
-    """
+    """Return glossaries that meet conditions such as `src=en AND tgt=de`; raise `InvalidRequest` for other forms."""
     wanted = {}
     for condition in conditions.split(" AND ") if conditions else ():
         found = _CONDITION.fullmatch(condition.strip())
@@ -219,7 +206,7 @@ def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glos
 
 
 def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
-    """Return a glossary as one of the parent's; every parent has all glossaries."""
+    """Return a glossary under the given parent; every parent has all glossaries."""
     return pb.Glossary(
         name=glossary_name(parent, glossary_id(glossary)),
         language_pair=pb.Glossary.LanguageCodePair(
@@ -246,12 +233,7 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
 
 @contextmanager
 def in_googles_words(fields: Mapping[str, str], model: str) -> Iterator[None]:
-    """Raise errors for callers of Google's APIs: with the names of `fields`, that of the model as they gave it, and
-    Google's status.
-
-    Raises:
-        ServiceError: those of the block.
-    """
+    """Raise errors of the block in Google's terms: names of `fields`, the model's name as given, Google's status."""
     try:
         yield
     except ServiceError as error:

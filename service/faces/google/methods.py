@@ -38,10 +38,8 @@ REQUESTS: Mapping[str, type[Message]] = MappingProxyType(
 
 
 class GoogleMethods:
-    """The supported methods. All belong to the event loop's thread.
-
-    `deadline_seconds` is on the clock of `time.monotonic()`. They raise only ServiceError.
-    """
+    """The supported methods, for the event loop's thread; they raise only ServiceError.
+    `deadline_seconds` is on the clock of `time.monotonic()`."""
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
@@ -136,12 +134,7 @@ class GoogleMethods:
 
     def models(self, name: str, full_name: str) -> list[LoadedModel]:
         """Return the highest version of each model, or only of the model of this name; callers know it as `full_name`.
-
-        Raises:
-            NotFound: there is no such model.
-            Forbidden: the key may not use it.
-            Unavailable: they are still being loaded.
-        """
+        Raise `NotFound`, `Forbidden` if the key may not use it, or `Unavailable` while models are being loaded."""
         highest = {model.name: model for model in reversed(self._translator.models())}
         if not name:
             return list(highest.values())

@@ -41,7 +41,6 @@ def glossary_of(name: str, field: str) -> str:
 
 
 def parent_of(name: str) -> str:
-    """Return the parent of a glossary with this full name."""
     return name.rpartition("/glossaries/")[0]
 
 
@@ -61,7 +60,6 @@ def entry_of(name: str) -> tuple[str, str]:
 
 
 def entry_name(glossary: str, entry: int) -> str:
-    """Return the full name of an entry, counted from 1, of the glossary with this full name."""
     return f"{glossary}/glossaryEntries/{entry}"
 
 

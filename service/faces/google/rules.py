@@ -1,7 +1,7 @@
 """HTTP method and path of each method of Cloud Translation v3, and the errors of unsupported ones.
 
-These are the annotations `google.api.http` of Google's translation_service.proto, and those of operations and
-locations. `{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
+These are the annotations `google.api.http` of Google's translation_service.proto, and of operations and locations.
+`{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
 """
 
 import re
@@ -34,7 +34,6 @@ class Rule:
         return self.method not in ("GET", "DELETE")
 
     def bound(self, parts: Mapping[str, str]) -> tuple[str, str]:
-        """Return the field in the path, and its value, from the path's open parts."""
         found = _FIELD.search(self.template)
         assert found is not None, f"{self.template} has no field"
         return found[1], _numbered(found[2]).format_map(parts)
@@ -145,5 +144,4 @@ _ADVICE_OF = {rule.name: instead for instead, rules in UNSUPPORTED.items() for r
 
 
 def refusal(method: str) -> Unimplemented:
-    """Return the error of a method, such as `CreateGlossary`."""
     return Unimplemented("{method} is not supported by this server", method=Public(method), advice=_ADVICE_OF[method])

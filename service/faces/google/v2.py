@@ -50,7 +50,7 @@ class _Parameters(BaseModel):
 
 
 class TranslateParameters(_Parameters):
-    """What to translate; `cid` are customizations, which must be none."""
+    """Parameters of a translation; `cid` are customizations, which must be none."""
 
     q: Listed
     target: Name
@@ -61,7 +61,7 @@ class TranslateParameters(_Parameters):
 
 
 class DetectParameters(_Parameters):
-    """What to detect the languages of."""
+    """Texts to detect the languages of."""
 
     q: Listed
 
@@ -82,12 +82,10 @@ def model_of(model: str | None) -> str:
 
 
 def translations_document(translations: Iterable[Translation], model: str | None) -> Document:
-    """Return the answer to a call; `model` is as the caller gave it."""
     return {"data": {"translations": [_translation(each, model) for each in translations]}}
 
 
 def detections_document(detected: Iterable[Sequence[DetectedLanguage]]) -> Document:
-    """Return the first of each text's languages, which are sorted best first."""
     return {
         "data": {
             "detections": [
@@ -99,7 +97,6 @@ def detections_document(detected: Iterable[Sequence[DetectedLanguage]]) -> Docum
 
 
 def languages_document(languages: Iterable[ListedLanguage], has_names: bool) -> Document:
-    """Return the languages, with their names if the caller asked for them."""
     return {
         "data": {
             "languages": [

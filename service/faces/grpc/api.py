@@ -1,4 +1,4 @@
-"""An API as the gRPC server needs it, as `Route` is a path as the HTTP server needs it."""
+"""An API as the gRPC server needs it; `http.routes.Route` is its counterpart."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,9 @@ ReadPriority = Callable[[bytes], Priority]
 class GrpcApi:
     """One API: the full name of its service, and what adds it to a server that has not started.
 
-    `kinds` has the methods that translate. Calls of the `keyless` methods need no API key. Those of the `listing`
-    methods tell what is served, and are answered when a key's quota of tokens is used up, too. `priority_of` has the
-    most common methods, and how to read a call's priority from its message: an overloaded server must spend its time on
-    the calls it has admitted, and rejecting one of these before it is served costs two thirds of what it does later.
+    `kinds` has the methods that translate. `keyless` methods need no API key. `listing` methods tell what is served,
+    and are answered when a key's token quota is used up, too. `priority_of` reads a call's priority from the message of
+    the most common methods: an overloaded server rejects these before they are served, at two thirds of the later cost.
     """
 
     name: str
@@ -33,5 +32,4 @@ class GrpcApi:
 
 
 def normal_priority(message: bytes) -> Priority:
-    """Return the priority of calls of an API that has none."""
     return Priority.NORMAL

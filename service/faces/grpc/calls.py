@@ -1,8 +1,7 @@
 """gRPC side of the call pipeline (`service.calls.pipeline`): takes every call from its first byte to its last.
 
-Begin -> identify -> receive the message in its turn -> admit -> serve: parse, answer -> trailers, or the status of an
-error. All of that is one coroutine per call, not one interceptor for each step: for a short text, those took a quarter
-of the time outside the engine.
+Begin -> identify -> receive the message in its turn -> admit -> serve: parse, answer -> trailers, or an error's status.
+This is one coroutine per call; an interceptor for each step took a quarter of a short text's time outside the engine.
 """
 
 import inspect
@@ -39,11 +38,8 @@ _KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflect
 
 
 class CallInterceptor(Interceptor):
-    """Takes every call of every method the whole way; must be the only interceptor.
-
-    To gRPC, all handlers take streams of requests: it would receive the messages of all others by itself, however many,
-    where `Intake` does so in their turn. Handlers are built once for each method, and only known methods have one.
-    """
+    """Handles every call of every method; must be the only interceptor. To gRPC, all handlers take streams: it would
+    receive all single messages at once, `Intake` does so in turn. Handlers are built once per known method."""
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
@@ -77,7 +73,7 @@ class CallInterceptor(Interceptor):
 
 
 class _MethodHandler:
-    """The way of the calls of one method. All methods belong to the event loop's thread."""
+    """The handler of one method's calls. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -126,8 +122,8 @@ class _MethodHandler:
     async def _answer(self, context: Context) -> bytes | None:
         """Answer one message with one message; `None` if the handler has written a stream.
 
-        The most common calls, which have a priority, are rejected unread if too little of their time is left, and
-        before they are parsed while every model is overloaded. Nothing is read of callers who lack a key.
+        The most common calls, which have a priority, are rejected unread if too little time is left, and unparsed while
+        every model is overloaded. Nothing is read of callers who lack a key.
         """
         metadata = context.invocation_metadata() or ()
         call = self._begin(context, metadata)
@@ -207,7 +203,6 @@ class _MethodHandler:
         await end(context, status_of(failure), trailers)
 
     async def _refuse(self, call: Call, error: Exception, context: Context) -> NoReturn:
-        """End a call, before it is served, with the error's status."""
         status = status_of(self._pipeline.refuse(call, error))
         await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
 
@@ -252,10 +247,8 @@ async def _each_parsed(
 
 
 def host_of(peer: str) -> str:
-    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
-
-    All Unix sockets count as one host.
-    """
+    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000` or `ipv6:%5B2001:db8::1%5D:5000`.
+    All Unix sockets (`unix:`) count as one host."""
     kind, _, address = peer.partition(":")
     host = address.rpartition(":")[0]
     if kind != "ipv6":

@@ -1,8 +1,7 @@
 """Reading of a server's certificate: its validity and its kind of key. The only importer of cryptography.
 
-The standard library checks that a key belongs to a certificate, but has no public way to read the dates of one's own
-certificate: `getpeercert` describes verified peers, `get_ca_certs` only authorities. Import this module only with TLS
-enabled: `cryptography` takes 0.1 s and 16 MB.
+The standard library can't read the dates of one's own certificate: `getpeercert` describes verified peers,
+`get_ca_certs` only authorities. Import this module only with TLS enabled: `cryptography` takes 0.1 s and 16 MB.
 """
 
 from dataclasses import dataclass

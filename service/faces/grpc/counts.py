@@ -44,11 +44,7 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
 
 
 def checked_fields(message: Message, within: str = "") -> Sequence[tuple[FieldDescriptor, Any]]:
-    """Return the fields that a message has.
-
-    Raises:
-        TooMany: a list of it, but not of submessages, is too long; `within` prefixes its name.
-    """
+    """Return a message's fields; raise `TooMany` for a long list, but of submessages. `within` prefixes its name."""
     maxima, given = MAXIMA[type(message)], message.ListFields()
     for field, value in given:
         if field.name in maxima and len(value) > maxima[field.name][0]:

@@ -1,11 +1,11 @@
 """`grpc.health.v1.Health`: whether this server accepts calls.
 
-Balancers poll `Check`: it says NOT_SERVING for all of the drain delay, so that they notice. Clients that balance by
-themselves hear from `Watch` at once, and resolve a name again only when a connection ends: it says NOT_SERVING just
-before that. Told earlier, a client that knows no other server would fail until then, though DNS has the new ones.
+Balancers poll `Check`: it says NOT_SERVING for all of the drain delay. Clients that balance by themselves hear from
+`Watch` at once, and resolve a name again only when a connection ends: it says NOT_SERVING just before that. Told
+earlier, a client that knows no other server would fail until then, though DNS has the new ones.
 
-grpcio-health-checking has a servicer, but its `Watch` drops all watchers of a service when one of them disconnects,
-and can't be ended: an open watch would delay the server's stop by the whole grace period. Only its messages are used.
+The servicer of grpcio-health-checking won't do: its `Watch` drops all watchers of a service when one disconnects, and
+can't be ended, which would delay the server's stop by the whole grace period. Only its messages are used.
 """
 
 import asyncio

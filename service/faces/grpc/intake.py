@@ -34,9 +34,9 @@ class _Reception:
 class Receptions:
     """Limit on the messages being received at a time, each of which may reach the largest allowed size.
 
-    It is unknown how large a message will be, or whether it arrives at all. Until it is read, gRPC buffers at most
-    `server.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
-    callers that begin calls but send little must not block others. For the event loop's thread only.
+    gRPC buffers at most `server.UNREAD_BYTES` of a message before it is read, then up to the largest size. So only a
+    limited number is read at a time, and callers that begin calls but send little must not block others. For the event
+    loop's thread only.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,9 +80,8 @@ class Receptions:
     def _make_room(self, began_seconds: float) -> None:
         """Evict surplus slow messages among those in progress when the watch began.
 
-        While others wait, at most half of the messages being received may be slow. Beyond that, those that have taken
-        longer than `PATIENCE_SECONDS` are dropped first, then the latest: so messages that progress are not lost to
-        those that never end.
+        While others wait, at most half of the messages may be slow. Beyond that, those above `PATIENCE_SECONDS` are
+        dropped first, then the latest, so that messages that progress are not lost to those that never end.
         """
         self._timer = None
         if not self._turns.num_waiting:
@@ -102,12 +101,8 @@ class Receptions:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory for calls, in three parts: messages being received, messages being received on streams of requests, and
-    data held for calls until their answers are sent.
-
-    Each message of the first two parts counts with the largest allowed size; so does each stream that waits for its
-    next message.
-    """
+    """Memory for single messages being received, for those of streams, and for data held until answers are sent. A
+    message being received, or awaited on a stream, counts with the largest allowed size."""
 
     held: ByteBudget
     singles: Receptions
@@ -116,10 +111,7 @@ class Memory:
 
     @classmethod
     def of(cls, max_bytes: int, largest_bytes: int) -> "Memory":
-        """Divide `max_bytes` among the parts; messages have at most `largest_bytes`.
-
-        A quarter is for messages being received, and a quarter for those of streams.
-        """
+        """Divide `max_bytes`: a quarter for messages being received, one for streams'; each at most `largest_bytes`."""
         streams = max(2, max_bytes // 4 // largest_bytes)
         singles = min(streams, 32)  # all may arrive in one iteration of the event loop
         held = ByteBudget(max_bytes - (singles + streams) * largest_bytes, largest_bytes)
@@ -131,7 +123,7 @@ class Memory:
 
     @property
     def num_bytes(self) -> int:
-        """Return the bytes in flight, including those of messages being received that may still arrive."""
+        """Return the bytes in flight, including those that messages being received may still need."""
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
@@ -143,7 +135,7 @@ class Intake:
         self._large = LargeMessages()
 
     def begin(self, context: Context, open_calls: OpenCalls | None, owner: str) -> CallHold:
-        """Begin to hold memory for an owner's call; raise `MemoryFull` if there is no room (`ByteBudget`)."""
+        """Hold memory for an owner's call from now on; raise `MemoryFull` without room (`ByteBudget`)."""
         hold = CallHold(self._memory.held, open_calls)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(hold.end)  # type: ignore[arg-type]
@@ -151,13 +143,8 @@ class Intake:
         return hold
 
     async def receive(self, context: Context, hold: CallHold, caller: Hashable) -> bytes:
-        """Return the call's message; from its arrival on the call is open.
-
-        Raises:
-            InvalidRequest: there is none.
-            MemoryFull: there is no room for it.
-            MessageTooSlow: it took too long while others waited.
-        """
+        """Return the call's message; from its arrival on the call is open. Raise `InvalidRequest` without one,
+        `MemoryFull`, or `MessageTooSlow` if it took too long while others waited."""
         message: Any = await self._memory.singles.receive(context.read, context.peer())
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled

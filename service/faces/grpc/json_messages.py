@@ -28,11 +28,8 @@ def message_from_json(body: bytes, kind: type[M]) -> M:
 
 
 def message_of(document: Any, kind: type[M], given: str = "body") -> M:
-    """Return the message that a document in protobuf's JSON describes; `given` is what an error calls the document.
-
-    Raises:
-        InvalidRequest: it describes none, or one with too many entries.
-    """
+    """Return the message of a document in protobuf's JSON, which errors call `given`.
+    Raise `InvalidRequest` if it is none, or has too many entries."""
     if not isinstance(document, dict):
         raise _not_a(kind, "expected an object", given)
     if kind in MAXIMA:
@@ -54,7 +51,7 @@ def message_of(document: Any, kind: type[M], given: str = "body") -> M:
 
 
 def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
-    """Check the kinds of values that errors of protobuf tell in Python's words, and with other values of the body."""
+    """Check values whose kinds protobuf would report in Python's terms, quoting other values of the body."""
     pending: list[tuple[Path, dict[str, Any], Any]] = [(Path(), document, descriptor)]
     while pending:
         path, within, about = pending.pop()
@@ -91,7 +88,7 @@ _KINDS: dict[int, tuple[Any, str]] = {
 
 
 def _whole_number(digits: str) -> int:
-    """Read a number, whose time grows with the square of its digits."""
+    """Parse a whole number, which takes time quadratic in its digits."""
     if len(digits) > 64:  # more than any number of a message has
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)

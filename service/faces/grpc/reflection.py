@@ -1,8 +1,5 @@
-"""gRPC's reflection in both of its versions: v1, which today's tools ask first, and v1alpha, which older ones ask.
-
-grpcio-reflection has only v1alpha. v1 has the same messages in another package, see
-https://github.com/grpc/grpc-proto/blob/master/grpc/reflection/v1/reflection.proto.
-"""
+"""gRPC's reflection in both versions: v1, which today's tools ask first, and v1alpha, all that grpcio-reflection has.
+Both have the same messages: https://github.com/grpc/grpc-proto/blob/master/grpc/reflection/v1/reflection.proto."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Assembly of APIs, the way of calls, health and reflection into one gRPC server; limits of its connections."""
+"""Builds one gRPC server of the APIs, the call interceptor, health and reflection; limits its connections."""
 
 import logging
 from collections.abc import Sequence
@@ -44,7 +44,6 @@ def build_grpc_server(
     memory: Memory,
     max_connections: int,
 ) -> grpc.aio.Server:
-    """Return a server that is neither bound to a port nor started."""
     logging.getLogger(GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(
@@ -80,7 +79,6 @@ def _channel_options(config: ServerConfig, max_connections: int) -> list[tuple[s
 
 
 def connection_options(max_connections: int) -> list[tuple[str, int]]:
-    """Return options for `grpc.aio.server`."""
     return [
         ("grpc.max_allowed_incoming_connections", max_connections),
         ("grpc.enable_channelz", 1),  # which counts them: `num_connections`

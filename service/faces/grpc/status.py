@@ -32,9 +32,9 @@ class RpcStatus:
 def status_of(error: ServiceError) -> RpcStatus:
     """Convert an error into a status, with `google.rpc` details in the trailing metadata.
 
-    `BadRequest` names the field of an invalid request, `ResourceInfo` the missing resource. `RetryInfo`, and
-    `grpc-retry-pushback-ms` for gRPC's own retries, give the delay before the next call to an overloaded server.
-    `ErrorInfo` has the machine-readable reason of any error.
+    `BadRequest` names an invalid field, `ResourceInfo` a missing resource, `ErrorInfo` the reason of any error.
+    `RetryInfo`, and `grpc-retry-pushback-ms` for gRPC's own retries, give the delay before the next call to an
+    overloaded server.
     """
     message = str(error)
     if isinstance(error, Overloaded):

@@ -26,11 +26,8 @@ class ServerTls:
     """Server side of TLS. New connections use the files read by the last `refresh`; open ones are not affected."""
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
-        """Read the files; with `client_ca`, only accept clients with a certificate of one of these authorities.
-
-        Raises:
-            FileProblem: a file can't be read, key and certificate do not match, or the certificate is not valid now.
-        """
+        """Read the files, or raise `FileProblem` if unreadable, mismatched or out of date.
+        With `client_ca`, only accept clients with a certificate of one of these authorities."""
         paths = [certificate, key, *([client_ca] if client_ca else [])]
         self._files = WatchedFiles(paths, lambda: _read(certificate, key, client_ca))
         self._handed_out = self._files.current
@@ -39,7 +36,7 @@ class ServerTls:
 
     @property
     def not_after_seconds(self) -> float:
-        """Return until when the certificate is valid, in Unix time."""
+        """Return the end of the certificate's validity, in Unix time."""
         return self._files.current.not_after_seconds
 
     def refresh(self) -> bool:

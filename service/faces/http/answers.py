@@ -35,50 +35,44 @@ _STATUS = {
 
 
 def status_of(code: str) -> HTTPStatus:
-    """Return HTTP's status for the name of one of google.rpc.Code."""
     return _STATUS.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def status_of_error(error: ServiceError) -> HTTPStatus:
-    """Return HTTP's status for an error."""
     return error.status if isinstance(error, Refused) else status_of(code_of(error))
 
 
 def retry_headers(error: ServiceError) -> Mapping[str, str]:
-    """Return the header that tells when to try again; none unless the server, or a quota, is exhausted."""
+    """Return the header that says when to retry; none unless the server, or a quota, is exhausted."""
     if isinstance(error, Overloaded):
         return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
     return _NO_HEADERS
 
 
 def in_json(document: Any, headers: Mapping[str, str] = _NO_HEADERS, status: int = HTTPStatus.OK) -> HttpAnswer:
-    """Return the document as an answer."""
     return HttpAnswer(status, JSON, json_bytes(document), headers)
 
 
 def failure_in_json(document: Any, status: HTTPStatus) -> HttpAnswer:
-    """Return the document as the answer to a call that failed; if a key was missing, with how to send one."""
+    """Return the document as a failed call's answer; if a key was missing, with the header that asks for one."""
     return in_json(document, _ASKS_FOR_KEY if status is HTTPStatus.UNAUTHORIZED else _NO_HEADERS, status)
 
 
 def json_bytes(document: Any) -> bytes:
-    """Return the document in JSON, as short as it can be."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def event_bytes(document: Any, name: str = "") -> bytes:
-    """Return the document as a server-sent event."""
     head = f"event: {name}\n".encode() if name else b""
     return b"%sdata: %s\n\n" % (head, json_bytes(document))
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
-    """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
+    """Return an error: its code, the field, what is allowed, and a complete sentence."""
     return failure_in_json(error_document(error, call), status_of_error(error))
 
 
 def error_document(error: ServiceError, call: Call) -> dict[str, Any]:
-    """Return an error as data."""
     about = {"code": code_of(error), "reason": error.reason, "message": str(error)}
     for name, text in (("field", error.field), ("allowed", error.allowed), ("advice", error.advice)):
         if text:
@@ -87,7 +81,7 @@ def error_document(error: ServiceError, call: Call) -> dict[str, Any]:
 
 
 def spelling_of(names: Mapping[str, str]) -> Spelling:
-    """Return how the fields of an API are called; `names` has theirs by ours, where they differ."""
+    """Return the spelling of an API's fields; `names` maps ours to theirs, where they differ."""
 
     def spelled(path: Path) -> str:
         return dotted(Path(names.get(str(path[0]), path[0]), *path[1:]))
@@ -96,6 +90,5 @@ def spelling_of(names: Mapping[str, str]) -> Spelling:
 
 
 def spell(error: ServiceError, names: Mapping[str, str], spelling: Spelling | None = None) -> None:
-    """Put an error into an API's terms; `spelling` is that of `names` unless it is given."""
     error.spelling = spelling or spelling_of(names)
     error.advice = error.advice.replace(_SOURCE, names.get(_SOURCE, _SOURCE))

@@ -39,11 +39,8 @@ class FormPart:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET.
-
-    `parts` are those of the path that its route leaves open, decoded. A body of multipart/form-data is in `form`, and
-    `body` is empty.
-    """
+    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET. `parts`
+    are the open ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty."""
 
     method: str
     path: str
@@ -56,10 +53,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer; Content-Type and Content-Length are added to its headers, unless it can have no body.
-
-    `status` may be one that is not in `HTTPStatus`.
-    """
+    """An answer; Content-Type and Content-Length are added. `status` may be one that is not in `HTTPStatus`."""
 
     status: int
     content_type: str
@@ -92,7 +86,7 @@ def application(answer: Answer, max_body_bytes: int = 0) -> Application:
 
 
 def check_head(head: Head, methods: Sequence[str]) -> None:
-    """Raise `Refused` if a request's method is none of `methods`, or it has too many headers."""
+    """Raise `Refused` for a method not in `methods`, or too many headers."""
     if head.method not in methods:
         raise UnknownMethod(head.method, methods)
     if head.num_headers > MAX_HEADERS:
@@ -114,17 +108,13 @@ async def _read(exchange: Exchange, max_body_bytes: int) -> HttpRequest:
 
 
 def method_of(head: Head) -> str:
-    """Return a request's method; HEAD is answered as GET is, without the body."""
+    """Return a request's method; HEAD is answered like GET, without the body."""
     return "GET" if head.method == "HEAD" else head.method
 
 
 async def read_body(exchange: Exchange, max_body_bytes: int, arrives: Callable[[int], None] | None = None) -> bytes:
-    """Return a request's body. `arrives` is called with the size of each part, and may raise.
-
-    Raises:
-        BodyTooLarge: it has more than `max_body_bytes`.
-        ClientGone: the client disconnected.
-    """
+    """Return a request's body; `arrives` is called with the size of each part, and may raise.
+    Raise `BodyTooLarge` above `max_body_bytes`, `ClientGone` if the client disconnects."""
     size = exchange.head.body_bytes
     if size > max_body_bytes:
         raise BodyTooLarge(str(size), max_body_bytes)
@@ -141,6 +131,5 @@ async def read_body(exchange: Exchange, max_body_bytes: int, arrives: Callable[[
 
 
 async def send_answer(exchange: Exchange, answer: HttpAnswer) -> None:
-    """Send an answer."""
     about = {} if answer.status == HTTPStatus.NO_CONTENT else {"Content-Type": answer.content_type}
     await exchange.send(answer.status, {**about, **answer.headers}, answer.body)

@@ -45,7 +45,6 @@ _EXPECTED = {
 
 
 def content_type(request: HttpRequest) -> str:
-    """Return the type of a request's body, in lower case and without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -61,11 +60,7 @@ def is_form(request: HttpRequest) -> bool:
 
 
 def json_of(request: HttpRequest, kind: type[T]) -> T:
-    """Read a body of JSON; `kind` is any type that pydantic can check.
-
-    Raises:
-        InvalidRequest: the Content-Type is another one, the body is not JSON, or not of this type.
-    """
+    """Parse JSON as `kind`, any type for pydantic; raise `InvalidRequest` for others or another Content-Type."""
     if not is_json(request):
         raise InvalidRequest("Content-Type is {given}", given=content_type(request), allowed=JSON)
     return from_json(request.body, kind)

@@ -27,7 +27,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Marks what has no bound in its type, and says what else bounds it."""
+    """Marks a value without a bound in its type, and says what else bounds it."""
 
     by: str
 

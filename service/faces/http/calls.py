@@ -49,10 +49,8 @@ class HttpCalls:
         cors: Cors,
         page_rules: PageRules | None = None,
     ) -> None:
-        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow.
-
-        Once it `is_draining`, each answer ends its connection, so that the client's next call goes to another server.
-        """
+        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow. Once it
+        `is_draining`, each answer ends its connection, so that the client's next call goes to another server."""
         pipeline.knows((route.name, route.kind) for route in routes.all)
         self._routes = routes
         self._pipeline = pipeline
@@ -158,10 +156,9 @@ class HttpCalls:
 
 
 class _Sending:
-    """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
+    """Sends one call's answer, whole or in parts, with the headers of every answer."""
 
     def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call, is_last: Callable[[], bool]) -> None:
-        """Add `headers`, and what there is to tell of the call; an answer that `is_last` ends its connection."""
         self.exchange = exchange
         self._call = call
         self.stream: HttpStream | None = None
@@ -199,6 +196,5 @@ def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:
 
 
 def _failed(error: ServiceError, failure: Failure, call: Call) -> HttpAnswer:
-    """Return an error in the words of its API, with what HTTP itself has to say."""
     answer = _with(failure(error, call), retry_headers(error))
     return _with(replace(answer, status=error.status), error.headers) if isinstance(error, Refused) else answer

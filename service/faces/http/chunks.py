@@ -23,12 +23,8 @@ class ChunkReader:
         self.is_complete = False
 
     def take(self, received: bytearray) -> bytes:
-        """Remove and return the content at the beginning of `received`, as far as it has arrived: of `MAX_CHUNKS` at
-        most, but never nothing if there is any.
-
-        Raises:
-            HeadRefused: it is malformed.
-        """
+        """Remove and return the content at the beginning of `received`, up to `MAX_CHUNKS` of it, but some if there is
+        any. Raise `HeadRefused` if it is malformed."""
         content: list[bytes | bytearray] = []
         at = 0
         most = self.num_chunks + MAX_CHUNKS

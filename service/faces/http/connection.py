@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self._enter(State.WAITING, READ_SECONDS)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to put what arrives: there is room, else reading is paused."""
+        """Return the buffer for what arrives; it has room, else reading is paused."""
         return self._connections.scratch[: max(MAX_HEAD_BYTES - self._num_kept, 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -88,11 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def eof_received(self) -> bool:
-        """Return whether to stay open.
-
-        A caller that sends no more is taken as gone, as by nginx: whether it would still read can't be known, and its
-        call takes slots from others. Operators' requests are answered.
-        """
+        """Return whether to stay open. A caller that sends no more is taken as gone, as by nginx: whether it would
+        still read can't be known, and its call takes slots from others. Operators' requests are answered."""
         self._is_last = True
         return self.state in (State.WORKING, State.ANSWERING) and not self._connections.limits.cancels
 
@@ -112,12 +109,7 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the exchange.
 
     async def wait_for_more(self) -> None:
-        """Wait until more of the body has arrived.
-
-        Raises:
-            ClientGone: the client has disconnected.
-            ServiceError: it took too long, or the server stops.
-        """
+        """Wait for more of the body; raise `ClientGone`, or a `ServiceError` if it is too slow or the server stops."""
         if self._failure is not None:
             raise self._failure
         self._more = self._loop.create_future()
@@ -197,7 +189,6 @@ class Connection(asyncio.BufferedProtocol):
         self._end(exchange)
 
     def _end(self, exchange: Exchange) -> None:
-        """Go on after an answer: wait for the next request, or end the connection."""
         if self._transport is None or self.state is State.CLOSED:
             return
         if exchange.has_begun and not exchange.has_ended:  # the client must see that the answer is cut off
@@ -249,10 +240,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _close(self) -> None:
-        """Close once the client has taken the answer.
-
-        If it may be sending more, that is read for a moment: closing with unread bytes would lose the answer.
-        """
+        """Close once the answer is taken; read what still comes, as closing with unread bytes would lose the answer."""
         if self._transport is None:
             return
         if self.received or self._exchange is None or not self._exchange.is_received:
@@ -281,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _num_kept(self) -> int:
-        """Return the bytes that count: those of a body, too, until it is known who sends it."""
+        """Return the bytes that count: including those of a body until its sender is known."""
         exchange = self._exchange
         return len(self.received) + (exchange.num_read if exchange is not None and not exchange.is_known else 0)
 
@@ -304,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             self._deadline.prolong(READ_SECONDS)
 
     def _enter(self, state: State, seconds: float = math.inf, most_seconds: float = math.inf) -> None:
-        """Change the state, which may last for `seconds`, or as long as it is prolonged, up to `most_seconds`."""
+        """Change the state, which may last for `seconds`, prolonged up to `most_seconds`."""
         if self.state is not State.CLOSED:
             self.state = state
             self._connections.enter(self, state)

@@ -26,25 +26,21 @@ class ClientGone(Exception):
 
 
 class Wire(Protocol):
-    """What an exchange needs of its connection, see `Connection`."""
+    """The methods of `Connection` that an exchange needs."""
 
     received: bytearray
     peer: tuple[str, int]
 
-    async def wait_for_more(self) -> None:
-        """Wait until more of the body has arrived."""
+    async def wait_for_more(self) -> None: ...
 
-    def use(self, exchange: "Exchange") -> None:
-        """Continue after received bytes were used, or may be used now."""
+    def use(self, exchange: "Exchange") -> None: ...
 
     def fail(self, failure: ServiceError) -> None:
         """Make reading of the body fail with this, now or at the next wait."""
 
-    def trust(self) -> None:
-        """Note that the client has sent a good key."""
+    def trust(self) -> None: ...
 
-    async def write(self, exchange: "Exchange", part: bytes) -> None:
-        """Send a part of the answer."""
+    async def write(self, exchange: "Exchange", part: bytes) -> None: ...
 
 
 class Exchange:
@@ -80,16 +76,11 @@ class Exchange:
 
     @property
     def has_arrived(self) -> bool:
-        """Return whether the whole body has arrived, as far as it is known without reading it."""
         return self._chunks is None and self._left <= len(self._wire.received)
 
     async def read(self) -> bytes:
         """Return the next part of the body; empty at its end.
-
-        Raises:
-            ClientGone: the client has disconnected.
-            ServiceError: the body is malformed or took too long, or the server stops.
-        """
+        Raise `ClientGone`, or a `ServiceError` if it is malformed or too slow, or the server stops."""
         while not (part := self._take()) and not self.is_received:
             if self._asks_first and not self._wire.received:
                 self._asks_first = False

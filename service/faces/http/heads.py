@@ -1,8 +1,5 @@
 """A request's head: the request line and the headers (RFC 9112 2 to 6), and what they say of the body's length.
-
-httptools (llhttp, in C) reads one head at a time, complete and of bounded size. Given more, it would read on into the
-body and the next requests, before anybody could count them.
-"""
+httptools (llhttp, in C) gets one complete head of bounded size: it would read on into the body and further requests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,11 +29,8 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+([0-9]{1,15})[ \t]*+\r\n", re.
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A request's head. `path` is as sent, without the query; names of `headers` are in lower case; of those with the
-    same name the last counts, but of lists all.
-
-    `body_bytes` is the length of the body, or `CHUNKED`. `is_last` says that the connection ends after the answer.
-    """
+    """A request's head. `path` is as sent, without query; names of `headers` are in lower case, the last counts, of
+    lists all. `body_bytes` is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the answer."""
 
     method: str
     path: str
@@ -50,12 +44,7 @@ class Head:
 
 def find_end(received: bytearray, begin: int) -> int:
     """Return where the head at the beginning of `received` ends, or 0 if it is incomplete.
-
-    What is before `begin` was searched before.
-
-    Raises:
-        HeadRefused: it is too large, or it can't become a head.
-    """
+    What is before `begin` was searched before. Raise `HeadRefused` if it is too large, or can't become a head."""
     begin = max(0, begin - len(_END) + 1)
     end = received.find(_END, begin)
     end = end + len(_END) if end >= 0 else 0
@@ -73,14 +62,8 @@ def find_end(received: bytearray, begin: int) -> int:
 
 
 def parse_head(head: bytes) -> Head:
-    """Return what a complete head says.
-
-    Of one with too many headers, which is to be refused, only the first ones are read.
-
-    Raises:
-        HeadRefused: it is not a head of HTTP/1.0 or 1.1, or does not say clearly where the body ends, or its path is
-            too long.
-    """
+    """Parse a complete head; of too many headers, which are to be refused, only the first ones.
+    Raise `HeadRefused` if it is not of HTTP/1.0 or 1.1, its path is too long, or the end of the body is ambiguous."""
     num_headers = head.count(b"\n") - 2
     if num_headers > MAX_HEADERS:
         head = _LINE_END.join(head.split(_LINE_END, MAX_HEADERS + 1)[:-1]) + _END
@@ -116,10 +99,8 @@ def parse_head(head: bytes) -> Head:
 
 
 def num_requests(received: bytearray, begin: int, most: int) -> int:
-    """Return how many requests begin in what has arrived behind `begin`, where one does; more than `most` as one more.
-
-    Only heads count that have arrived as a whole. What bodies contain does not, unless they are in chunks.
-    """
+    """Return how many requests begin behind `begin`, where one does; more than `most` count as one more.
+    Only complete heads count. Contents of bodies do not, unless they are in chunks."""
     number = 0
     while number <= most and (end := received.find(_END, begin)) >= 0:
         number += received.find(b" HTTP/1.", begin, end) >= 0
@@ -129,7 +110,7 @@ def num_requests(received: bytearray, begin: int, most: int) -> int:
 
 
 class _Fields:
-    """What httptools finds."""
+    """The result of httptools."""
 
     def __init__(self) -> None:
         self.target = b""
@@ -143,9 +124,7 @@ class _Fields:
 
 
 def _is_in_lines(part: bytearray, before: bytearray) -> bool:
-    """Return whether a part of a head has no controls other than tab and CR LF (RFC 9112 2.2); its last CR may be
-    followed by LF, as its first LF may follow the byte `before`.
-    """
+    """Return whether a part of a head, after the byte `before`, has no controls but tab and CR LF (RFC 9112 2.2)."""
     num_controls = len(part.translate(None, _IN_LINES))
     num_cut = part.endswith(b"\r") + (before == b"\r" and part.startswith(b"\n"))
     return num_controls == num_cut + len(_LINE_END) * part.count(_LINE_END)

@@ -1,4 +1,4 @@
-"""Receiving of a call's body: first who sends it, then room for it, then the rest of it."""
+"""Receives a call's body: first its sender is identified, then room is made, then the rest is read."""
 
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,7 @@ _WITHOUT_BODY = ("GET", "DELETE")  # methods; what comes nevertheless is receive
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What calls may take: bytes of one body, and bytes of all calls together."""
+    """Limits on calls: bytes of one body, and bytes of all calls together."""
 
     max_body_bytes: int
     budget: ByteBudget
@@ -37,14 +37,11 @@ class Intake:
     async def receive(
         self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, exchange: Exchange, hold: CallHold
     ) -> HttpRequest:
-        """Return the request with its body, and assign the call to the caller that the route's key tells.
+        """Return the request with its body, and assign the call to the caller of the route's key.
 
-        Until it is known whose call it is, as where none needs to be, nothing is held, and of the body only its
-        beginning is received. Then what has arrived is held: what is announced may never come.
-
-        Raises:
-            ServiceError: the caller is unknown, or the body too large, too slow or malformed, or there is no room.
-            ClientGone: the client disconnected.
+        Until the caller is known, if one must be, nothing is held, and only the beginning of the body is received; then
+        what has arrived is held. Raise a `ServiceError` if the caller is unknown, the body too large, too slow or
+        malformed, or there is no room; `ClientGone` if the client disconnects.
         """
         size = exchange.head.body_bytes
         max_bytes = route.max_body_bytes or self._limits.max_body_bytes
@@ -86,7 +83,7 @@ class Intake:
         return reception.request()
 
     async def _begin(self, call: Call, exchange: Exchange, hold: CallHold, reception: "_Reception") -> None:
-        """Hold what has arrived, now that it is known whose it is, and let the rest arrive."""
+        """Hold what has arrived, now that its owner is known, and let the rest arrive."""
         if call.key_name:
             exchange.trust()
         hold.begin(self._pipeline.owner(call), reception.num_bytes)
@@ -96,7 +93,7 @@ class Intake:
 
 
 class _Reception:
-    """A body, or as much of it as has arrived."""
+    """The part of a body that has arrived."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
@@ -114,7 +111,7 @@ class _Reception:
             self._parts.append(part)
 
     def is_worth_a_look(self) -> bool:
-        """Return whether there is twice as much as when this was last asked, so that all looks together cost little."""
+        """Return whether the body has doubled since the last look, so that all looks together cost little."""
         if self.num_bytes < min(2 * self._num_looked_at, MAX_UNKNOWN_BYTES):
             return False
         self._num_looked_at = self.num_bytes
@@ -139,9 +136,8 @@ class _Reception:
 
 
 class _Identification:
-    """Finds out whose call it is: by a key in the headers, else where the API has its keys, in the query or in the
-    body; where no keys are needed, its host's. Calls that need no key where others do are nobody's.
-    """
+    """Identifies a caller: by a key in the headers, else where the API has keys, in the query or the body.
+    Without keys the caller is its host. Calls that need no key where others do are nobody's."""
 
     def __init__(self, pipeline: CallPipeline, call: Call, route: Route, metadata: Metadata) -> None:
         self._pipeline = pipeline
@@ -150,11 +146,8 @@ class _Identification:
         self._metadata = metadata
 
     def by(self, reception: _Reception, *, is_last: bool = False) -> bool:
-        """Identify the caller by what has arrived, unless more may have to; return whether it is known now.
-
-        Raises:
-            Unauthenticated: the key is unknown or has expired, or there is none and no more to come.
-        """
+        """Identify the caller by what has arrived, and return whether it is known, or else more must arrive.
+        Raise `Unauthenticated` if the key is unknown or expired, or if there is none and this `is_last`."""
         if not self._route.needs_key or not self._pipeline.asks_for_keys:
             return self._route.needs_key
         metadata = self._metadata

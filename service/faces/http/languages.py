@@ -1,4 +1,4 @@
-"""The served languages, with their names and into which others each is translated, as several APIs list them."""
+"""The served languages as several APIs list them: with names, and the targets of each."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,6 @@ class ListedLanguage:
 
 
 def languages_of(catalogue: Catalogue, display_language_code: str = "en") -> list[ListedLanguage]:
-    """Return the languages of all models, by code."""
     targets = catalogue.targets()
     for into in [target for each in targets.values() for target in each]:
         targets.setdefault(into, set())

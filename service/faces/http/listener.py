@@ -1,8 +1,5 @@
-"""HTTP on a port: accepts connections, and counts each from then on, before any handshake.
-
-For operators in a thread with its own event loop, which answers even if the server's loop is stuck. For callers on the
-server's own loop, where no call waits for another thread.
-"""
+"""HTTP on a port: accepts connections, and counts each from then on, before any handshake. For operators on a thread
+with its own event loop, which answers even if the server's is stuck; for callers on the server's."""
 
 import asyncio
 import logging
@@ -101,13 +98,8 @@ class HttpListener:
     """Listens once constructed; answers from `start` to `stop`."""
 
     def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
-        """Open the port; 0 takes any free one. `app` is called on this listener's event loop.
-
-        `purpose`, and `flag`, the port's setting, are for error messages.
-
-        Raises:
-            PortError: the port can't be listened on.
-        """
+        """Open the port, or raise `PortError`; 0 takes any free one. `app` is called on this listener's event loop.
+        `purpose`, and `flag`, the port's setting, are for error messages."""
         check_port(host, port, purpose, flag)
         try:
             listening = _listening_socket(host, port)
@@ -148,5 +140,5 @@ def _listening_socket(host: str, port: int) -> socket.socket:
 
 
 def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Keep errors that strangers can cause out of the log: broken connections, and too many of them."""
+    """Log errors that strangers can cause, such as broken connections, only for debugging."""
     _LOG.debug("%s", context["message"], exc_info=context.get("exception"))

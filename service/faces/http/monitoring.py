@@ -31,14 +31,11 @@ _COUNTERS: Mapping[str, tuple[str, Callable[[InferenceStatistics], float]]] = {
 def monitoring_listener(
     host: str, port: int, metrics: Metrics, phase: Callable[[], Phase], silent_seconds: Callable[[], float]
 ) -> HttpListener:
-    """Open the port for scrapers and probes; 0 takes any free one.
+    """Open the port for scrapers and probes, or raise `PortError`; 0 takes any free one.
 
-    `phase` and `silent_seconds` (of the event loop) are called from other threads. A listener for this machine only is
-    asked by an address, localhost or `host`: a page whose own name resolves to it reads nothing. Others have names of
-    which the server knows nothing.
-
-    Raises:
-        PortError: the port can't be listened on.
+    `phase` and `silent_seconds` (of the event loop) are called from other threads. A listener for this machine only
+    answers to an address, localhost or `host`, so that a page whose own name resolves to it reads nothing. Others have
+    names that the server does not know.
     """
     checks_host = is_loopback(host)
 
@@ -73,7 +70,6 @@ def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] = MappingPr
 
 
 def triton_metrics(models: Iterable[LoadedModel]) -> Iterator[ForeignMetric]:
-    """Yield the models' statistics since they were loaded."""
     known = [({"model": model.name, "version": model.version or "1"}, model) for model in models]
     for name, (text, read) in _COUNTERS.items():
         values = [(labels, read(model.statistics)) for labels, model in known]

@@ -93,11 +93,8 @@ class FormReader:
 
 
 def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
-    """Return the fields of a body that is a form in either encoding, in order and without files; `None` if it is none.
-
-    Raises:
-        InvalidRequest: as for `fields_of`, or a field is not UTF-8.
-    """
+    """Return the fields of a form in either encoding, in order and without files; `None` for another body.
+    Raise `InvalidRequest` as `fields_of`, or if a field is not UTF-8."""
     kind = content_type(request)
     if is_form(request):
         return fields_of(request.body)
@@ -107,11 +104,8 @@ def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
 
 
 def _filename(segment: MultipartSegment) -> str | None:
-    """Return the name of a part that is a file, from whichever of its forms the client knows; `None` if it is none.
-
-    `filename*` (RFC 8187) is forbidden in forms (RFC 7578 4.2), and still sent, as are encoded words (RFC 2047) in
-    `filename`; both by .NET.
-    """
+    """Return a file's name, in whichever of its forms the client knows; `None` if the part is not a file. .NET sends
+    `filename*` (RFC 8187), which forms must not have (RFC 7578 4.2), and encoded words (RFC 2047) in `filename`."""
     if extended := _EXTENDED.search(segment.header("Content-Disposition", "")):
         with suppress(LookupError, ValueError):
             return unquote(extended["value"], extended["charset"], "strict")

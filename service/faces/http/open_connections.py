@@ -19,8 +19,7 @@ Application = Callable[[Exchange], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Of one port: how many connections may be open, how long each may wait for its next request if not READ_SECONDS,
-    and whether a request is given up when its client is gone."""
+    """One port's connections: how many, the wait for the next request, and whether a request ends with its client."""
 
     most: int = MAX_CONNECTIONS
     idle_seconds: float | None = None
@@ -28,7 +27,7 @@ class ConnectionLimits:
 
 
 class State(Enum):
-    """What a connection is doing."""
+    """The state of a connection."""
 
     CONNECTING = auto()  # with TLS, until the handshake is done
     WAITING = auto()  # for a request
@@ -42,17 +41,15 @@ class State(Enum):
 
 
 class Connection(Protocol):
-    """What is to be known of a connection here."""
+    """The parts of a connection that this module uses."""
 
     state: State
     peer: tuple[str, int]
     is_trusted: bool  # a good key came with one of its requests
 
-    def stop(self) -> None:
-        """Close once the request that has arrived is answered."""
+    def stop(self) -> None: ...
 
-    def abort(self) -> None:
-        """Close at once."""
+    def abort(self) -> None: ...
 
 
 _MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
@@ -71,9 +68,8 @@ class _Host:
 class OpenConnections:
     """The open connections of one port. For its event loop's thread only.
 
-    A connection is trusted once a good key has come with one of its requests. For a new one, one that is not trusted
-    makes room, of the host that has most of these; only if there is none, a trusted one that waits for a request. Of
-    several, it is the one that has waited longest since its last request.
+    A good key in a request makes a connection trusted. For a new one, an untrusted one of the host with most of these
+    is closed; if there is none, a trusted one that waits for a request. Of several, the longest idle one is.
     """
 
     def __init__(self, limits: ConnectionLimits, app: Application, refused: Callable[[], None]) -> None:

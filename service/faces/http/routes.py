@@ -41,13 +41,11 @@ def _normal(_: HttpRequest) -> Priority:
 class Route:
     """One method of one path.
 
-    `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces;
-    `kind` says there whether it translates.
-    `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
-    them in a request, or in its beginning; headers are looked at first. `priority` reads a call's own priority; it is
-    only asked where a call of normal priority would be rejected. A call that never `queues`, as no model works for it,
-    is answered under overload, and when its key's tokens are used up. Bodies have at most `max_body_bytes`; 0 means the
-    server's limit for all calls.
+    `{name}` in `path` stands for any text without a slash. `name` is the call's, for metrics, logs and traces; `kind`
+    says there whether it translates. `failure` formats an error for the API. `key_in` finds a key in the query or the
+    body, or its beginning, where the API has such; headers come first. `priority` reads a call's priority, where a
+    normal one would be rejected. A call that never `queues`, as no model works for it, is answered under overload, and
+    when its key's tokens are used up. Bodies have at most `max_body_bytes`; 0 means the server's limit for all calls.
     """
 
     method: str
@@ -110,11 +108,8 @@ class Routes:
                 self._fixed[path] = Found(there, _NO_PARTS)
 
     def find(self, path: str) -> Found | None:
-        """Return the routes of a path, as sent.
-
-        Where none has it, it is meant without the server's prefix, and with single slashes and none at its end: as
-        clients make a path of an address that ends with one.
-        """
+        """Return the routes of a path, as sent. Without one, the path is tried without the server's prefix, and with
+        single slashes and none at its end: clients produce those from an address that ends with one."""
         return self._exact(path) or self._exact(self._plain(path))
 
     def _plain(self, path: str) -> str:
@@ -133,22 +128,17 @@ class Routes:
         return None
 
     def failure(self, path: str) -> Failure:
-        """Return the error format of the API whose paths begin like `path`, which has no route.
-
-        Of several, the first; the first API of all where none begins so.
-        """
+        """Return the error format of the first API whose paths begin most like `path`, which has no route."""
         path = self._plain(path)
         known = (self._failures[each] for each in _beginnings(path) if each in self._failures)
         return next(known, self.all[0].failure)
 
 
 def with_single_slashes(path: str) -> str:
-    """Return a path with single slashes, one at its beginning and none at its end."""
     return "/" + "/".join(filter(None, path.split("/")))
 
 
 def _beginnings(path: str) -> Iterator[str]:
-    """Yield the first segments of a path, the longest beginning first."""
     segments = path.split("/", _MOST_SEGMENTS)[1:_MOST_SEGMENTS]
     for number in range(len(segments), 0, -1):
         yield "/".join(segments[:number])

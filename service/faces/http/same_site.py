@@ -1,13 +1,12 @@
-"""Which other web sites' pages may call this server from a browser, and protection against the rest.
+"""Rules for other web sites' pages that call this server from a browser.
 
 Those that may are answered as CORS wants (https://fetch.spec.whatwg.org/#http-cors-protocol). The others may send
 requests nevertheless, to a port that asks for no key.
 
 A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. Such
-a name has a dot: names without one, as containers have for each other, come from this network. A page of
-another site can't read them, but what it sends may change something: then the browser adds `Origin`, and mostly
-`Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and a request
-without `Host` is none of a browser's.
+a name has a dot; those without, such as containers', come from this network. A page of another site can't read answers,
+but what it sends may change something: then the browser adds `Origin`, and mostly `Sec-Fetch-Site`
+(https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and no browser omits `Host`.
 """
 
 import ipaddress
@@ -83,7 +82,7 @@ def has_own_host(headers: Mapping[str, str], own_host: str) -> bool:
 
 
 def has_own_origin(headers: Mapping[str, str]) -> bool:
-    """Return whether a request is of no page, or of one that came from the same `Host`."""
+    """Return whether a request is from no page, or one of the same `Host`."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in _OWN_SITES
@@ -92,11 +91,8 @@ def has_own_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """Which requests that a browser may have sent are answered on a port without keys.
-
-    Pages of `origins` may do everything. `own_host` is the name that the port is known by beside addresses and
-    names without a dot; `None` for any, as a server for others than this machine has names of which it knows nothing.
-    """
+    """Rules for requests from browsers to a port without keys. Pages of `origins` may do everything. `own_host` is the
+    port's name besides addresses and names without a dot; `None`: any name."""
 
     origins: frozenset[str]
     own_host: str | None
@@ -123,10 +119,8 @@ class PageRules:
 
 
 def page_rules(origins: Iterable[str], own_host: str, *, asks_for_keys: bool, takes_anyone: bool) -> PageRules | None:
-    """Return the rules of the port for calls, which `takes_anyone` if it is told to (`http_without_keys`).
-
-    Where callers need keys there are none: no page has one, and browsers don't add it, unlike cookies.
-    """
+    """Return the rules of the port for calls, which `takes_anyone` if configured so (`http_without_keys`).
+    With keys there are none: no page has one, and browsers don't add it, unlike cookies."""
     return None if asks_for_keys else PageRules(frozenset(origins), None if takes_anyone else own_host)
 
 

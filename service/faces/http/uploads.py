@@ -1,4 +1,4 @@
-"""Documents as callers send them, in forms, and as they get them back."""
+"""Documents as callers upload them in forms, and as they are returned."""
 
 from http import HTTPStatus
 from urllib.parse import quote
@@ -34,12 +34,10 @@ def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
 
 
 def upload_of(file: FormPart, name: str = "", options: DocumentOptions = _NO_OPTIONS) -> Upload:
-    """Return a form's file as a document; `name` is its name if the form tells it otherwise."""
     return Upload(name or file.filename or "", file.content, options)
 
 
 def file_answer(document: TranslatedDocument) -> HttpAnswer:
-    """Return a document as a file to save."""
     headers = {"Content-Disposition": attachment(document.name), "X-Content-Type-Options": "nosniff"}
     if document.notes:
         headers[NOTES_HEADER] = " ".join(document.notes).encode("ascii", "replace").decode("ascii")

@@ -35,8 +35,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         default_deadline_seconds: float,
         budget: ByteBudget,
     ) -> None:
-        """End streams once `closing` is set. Requests without a deadline get `default_deadline_seconds`; those held on
-        streams count towards `budget`."""
+        """End streams once `closing` is set; requests held on streams count towards `budget`."""
         self._methods = methods
         self._pipeline = pipeline
         self._closing = closing
@@ -126,7 +125,6 @@ def kserve_api(
     default_deadline_seconds: float,
     budget: ByteBudget,
 ) -> GrpcApi:
-    """Return the API: see `KServeServicer`. Probes have no keys."""
     servicer = KServeServicer(methods, pipeline, closing, default_deadline_seconds, budget)
     return GrpcApi(
         SERVICE_NAME,

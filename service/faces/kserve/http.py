@@ -1,8 +1,5 @@
 """The Open Inference Protocol: `faces/kserve/methods.py` in JSON, with the paths and statuses of Triton.
-
-See `inference_rest.md` of the protocol, and Triton's extensions of it: binary data, model configuration, model
-repository, statistics. Its other extensions are refused by name.
-"""
+See its `inference_rest.md`, and Triton's extensions: binary data, model configuration, model repository, statistics."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -122,12 +119,11 @@ class KServe:
 
 
 def failure(error: ServiceError, _: Call) -> HttpAnswer:
-    """Return an error as Triton does: a sentence."""
     return failure_in_json({"error": str(error)}, status_of_error(error))
 
 
 def _status_answer(word: str, is_so: bool, **more: str) -> HttpAnswer:
-    """Return the answer to a probe, whose status says it all: 400 for no, as Triton's."""
+    """Return the answer to a probe; its status is all that counts: 400 for no, as Triton's."""
     return in_json({**more, word: is_so}, status=HTTPStatus.OK if is_so else HTTPStatus.BAD_REQUEST)
 
 
@@ -157,7 +153,6 @@ def _check_origin(request: HttpRequest) -> None:
 
 
 def _refused() -> Iterator[tuple[str, str, str]]:
-    """Yield the method, path and name of each call of Triton's that is not supported."""
     for method in ("GET", "POST"):
         yield method, "/v2/trace/setting", "trace_setting"
         yield method, f"{_MODEL}/trace/setting", "trace_setting"

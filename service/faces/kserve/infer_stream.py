@@ -37,12 +37,8 @@ class InferStream:
         self._error: ServiceError | None = None
 
     async def run(self, requests: AsyncIterator[pb.ModelInferRequest], write: Write, closing: asyncio.Event) -> None:
-        """Answer all requests; once `closing` is set, only those already read.
-
-        Raises:
-            ServiceError: a request could not be read, there is no memory for it, or the server is closing; requests
-                read before are answered.
-        """
+        """Answer all requests; once `closing` is set, only those already read. Raise a `ServiceError` if a request
+        can't be read, memory is short, or the server closes, after earlier answers."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 reading = tasks.create_task(self._read(requests, tasks))

@@ -46,9 +46,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """A parsed ModelInferRequest: one part for each language pair, the shape of the texts, which is that of outputs,
-    the names of these, and whether contents are raw.
-    """
+    """A parsed ModelInferRequest: a part for each language pair; shape and names of outputs; whether they are raw."""
 
     parts: tuple[Part, ...]
     shape: tuple[int, ...]
@@ -59,12 +57,8 @@ class InferCall:
 def call_from_pb(
     message: pb.ModelInferRequest, model: LoadedModel, now_seconds: float, deadline_seconds: float
 ) -> InferCall:
-    """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
-        Unimplemented: a tensor is in shared memory, or a classification is requested.
-    """
+    """Return the caller's request of `model`; times are on the clock of `time.monotonic()`. Raise `InvalidRequest` for
+    an unknown, missing or wrong tensor or parameter, `Unimplemented` for shared memory or classification."""
     checked_fields(message)
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)
@@ -129,7 +123,6 @@ def spelled(path: Path) -> str:
 
 
 def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identifier: str) -> pb.ModelInferResponse:
-    """Return the answer to a call, built from one result for each of its parts."""
     translations = {
         position: translation
         for part, result in zip(call.parts, results, strict=True)
@@ -175,7 +168,6 @@ def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
 
 
 def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]], bool]:
-    """Return the input tensors by name, and whether their contents were raw."""
     _check_names("input", [tensor.name for tensor in message.inputs], INPUTS)
     raw = message.raw_input_contents
     if not raw:

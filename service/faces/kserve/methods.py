@@ -39,10 +39,8 @@ _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
 
 class KServeMethods:
-    """The supported methods. All belong to the event loop's thread. They raise only ServiceError.
-
-    A `version` may be empty: the highest one is meant. There is one repository, whose name is empty.
-    """
+    """The supported methods, for the event loop's thread; they raise only ServiceError.
+    An empty `version` means the highest one. There is one repository, whose name is empty."""
 
     def __init__(self, translator: Translator, control: ModelControl, phase: Callable[[], Phase]) -> None:
         self._translator = translator
@@ -139,7 +137,6 @@ class KServeMethods:
 
 
 def refusal(call: str) -> Unimplemented:
-    """Return the error of a call of `_REFUSED`."""
     problem, advice = _REFUSED[call]
     return Unimplemented(problem, advice=advice)
 
@@ -151,7 +148,6 @@ def _check_repository(name: str) -> None:
 
 
 def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
-    """Return a model's tensors and its served `versions`."""
     tensor = pb.ModelMetadataResponse.TensorMetadata
     return pb.ModelMetadataResponse(
         name=model.name,
@@ -163,7 +159,6 @@ def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetad
 
 
 def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
-    """Return a model's tensors, limits and language pairs."""
     manifest = model.manifest
     parameters = {
         "precision": manifest.precision,
@@ -191,11 +186,8 @@ def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
 
 
 def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
-    """Return a model's statistics since it was loaded.
-
-    As Triton does, phases have the count of successful calls: perf_analyzer fails where their counts differ, as they
-    would while calls are between two phases.
-    """
+    """Return a model's statistics since it was loaded. As in Triton, phases have the count of successful calls:
+    perf_analyzer fails where their counts differ, as they would while calls are between two phases."""
     statistics = model.statistics
     steps = statistics.step_seconds()
     count = statistics.succeeded.count

@@ -23,11 +23,7 @@ _LENGTH = struct.Struct("<I")
 
 def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
     """Return the elements of a BYTES tensor, from its own contents if `raw` is None; for its shape see `num_elements`.
-
-    Raises:
-        InvalidRequest: it has another datatype or shape, its contents don't match, or an element is not UTF-8.
-        Unimplemented: its contents are in shared memory.
-    """
+    Raise `InvalidRequest` if datatype, shape, contents or UTF-8 are wrong, `Unimplemented` for shared memory."""
     name = tensor.name
     checked_fields(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)
@@ -71,11 +67,8 @@ def check_parameters(name: str, parameters: object) -> None:
 
 
 def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
-    """Return the elements of raw contents: for each its length as four bytes, little-endian, and its bytes.
-
-    Raises:
-        InvalidRequest: the contents end within an element, or continue after `num_elements`.
-    """
+    """Return the elements of raw contents, each with its length before it, four bytes, little-endian.
+    Raise `InvalidRequest` if the contents end within an element, or continue after `num_elements`."""
     elements: list[bytes] = []
     position = 0
     while position < len(raw):
@@ -90,12 +83,10 @@ def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
 
 
 def raw_of(elements: Sequence[bytes]) -> bytes:
-    """Return elements as raw contents."""
     return b"".join(_LENGTH.pack(len(element)) + element for element in elements)
 
 
 def raw_of_floats(values: Sequence[float]) -> bytes:
-    """Return the elements of an FP32 tensor as raw contents."""
     return struct.pack(f"<{len(values)}f", *values)
 
 

@@ -1,7 +1,5 @@
 """LibreTranslate's API: translate texts and files, detect languages, list them, and what its pages ask for.
-
-Suggestions are switched off, and answered as LibreTranslate answers them then.
-"""
+Suggestions are switched off, and answered as LibreTranslate answers them then."""
 
 import time
 from collections.abc import Sequence
@@ -35,8 +33,8 @@ class Files:
     def __init__(
         self, documents: DocumentTranslator, kept: DocumentKeeper, *, url: str, prefix: str, own_host: str, scheme: str
     ) -> None:
-        """Tell callers addresses that begin with `url`. Without one they begin with `scheme`, unless a proxy says
-        otherwise, and `Host`, if that is an address, localhost or `own_host`; else they are paths. `prefix` follows."""
+        """Begin callers' addresses with `url`, else with `scheme` and a trusted `Host`, else with a path; then
+        `prefix`. A trusted `Host` is an address, localhost or `own_host`; a proxy may state another scheme."""
         self._documents = documents
         self._kept = kept
         self._url = url.rstrip("/").removesuffix(prefix)
@@ -81,7 +79,7 @@ class Files:
         return file_answer(await self._kept.fetch(kept))
 
     def _origin(self, request: HttpRequest) -> str:
-        """Return how the caller has reached this port; nothing where that is only what somebody claims in `Host`."""
+        """Return the address by which the caller reached this port; nothing if `Host` only claims it."""
         if self._url or not has_own_host(request.headers, self._own_host):
             return self._url
         forwarded = request.headers.get("x-forwarded-proto", "")
@@ -107,7 +105,7 @@ class LibreTranslate:
         self._asks_for_keys = asks_for_keys
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API. Those that need no key need none at LibreTranslate either."""
+        """Return the routes of this API; the same ones as LibreTranslate's need no key."""
         route = partial(Route, failure=failure)
         keyed = partial(route, key_in=messages.KEY.find)
         free = partial(route, needs_key=False, queues=False)
@@ -160,7 +158,6 @@ class LibreTranslate:
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
-    """Return an error with the status that LibreTranslate gives its kind."""
     messages.spell_fields(error, is_single=call.num_texts == 1)
     status = status_of_error(error)
     if isinstance(error, NotFound) and error.resource_type != "document":

@@ -1,7 +1,5 @@
-"""LibreTranslate's messages: what bodies and answers look like, and how they become domain types.
-
-Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself.
-"""
+"""LibreTranslate's messages: bodies, answers, and their conversion to domain types.
+Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -77,13 +75,8 @@ class Parameters:
 
 
 def body_of(request: HttpRequest, kind: type[T]) -> T:
-    """Read what a call asks for: an object in JSON, or the fields of a form and of the query.
-
-    In a form, `q` may be repeated or called `q[]` or `q[0]`, which makes it a list; of other fields the first counts.
-
-    Raises:
-        InvalidRequest: the Content-Type is another one, the body can't be read, or is not of this type.
-    """
+    """Read a call's parameters: an object in JSON, or the fields of a form and of the query. `q` repeated, `q[]` or
+    `q[0]` is a list; else the first field counts. Raise `InvalidRequest` for another type or a malformed body."""
     of_form = fields_of_any_form(request)
     if of_form is None and (request.body or content_type(request) == JSON):
         if not is_json(request):
@@ -102,11 +95,8 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
 
 
 def parameters_of(body: TranslateBody, deadline_seconds: float) -> Parameters:
-    """Return what a caller asks for; `deadline_seconds` is on the clock of `time.monotonic()`.
-
-    Raises:
-        InvalidRequest: a field is missing or wrong; the translator checks the others.
-    """
+    """Return a call's parameters; raise `InvalidRequest` if one is missing or wrong; the translator checks others.
+    `deadline_seconds` is on the clock of `time.monotonic()`."""
     texts, is_list = texts_of(body.q)
     for name, value in (("source", body.source), ("target", body.target)):
         if not value:
@@ -148,7 +138,6 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
 def answer_document(
     parameters: Parameters, translations: Sequence[Translation], detected: Iterable[Iterable[DetectedLanguage]]
 ) -> Document:
-    """Return the answer to /translate; `detected` has the languages of each text, if they were to be detected."""
     document: Document = {"translatedText": _answered(parameters, [each.text for each in translations])}
     if parameters.num_alternatives:
         document["alternatives"] = _answered(parameters, [_others(each) for each in translations])
@@ -162,10 +151,8 @@ def answer_document(
 
 
 def detections_document(detected: Sequence[DetectedLanguage], served: Collection[str]) -> list[Document]:
-    """Return the languages that a text may be in, best first, without those of less than one per cent.
-
-    For a text without a language that is English, as LibreTranslate answers, or `auto` where English is not `served`.
-    """
+    """Return the languages that a text may be in, best first, without those of less than one per cent. For a text
+    without a language that is English, as LibreTranslate answers, or `auto` where English is not `served`."""
     best, *others = detected
     if best.language_code == UNDETERMINED and _NO_LANGUAGE.language_code not in served:
         return [_detection(DetectedLanguage(AUTO, 0.0))]
@@ -174,7 +161,6 @@ def detections_document(detected: Sequence[DetectedLanguage], served: Collection
 
 
 def languages_document(languages: Iterable[ListedLanguage]) -> list[Document]:
-    """Return the served languages."""
     return [
         {"code": _code_to(each.code), "name": each.name, "targets": [_code_to(target) for target in each.targets]}
         for each in languages
@@ -224,7 +210,6 @@ def source_from(code: str) -> str:
 
 
 def code_from(code: str) -> str:
-    """Return the BCP 47 code of one of LibreTranslate's languages."""
     return _FROM_THEIRS.get(code.lower(), code)
 
 
@@ -241,7 +226,6 @@ def _others(translation: Translation) -> list[str]:
 
 
 def _chosen(code: str, detected: Iterable[DetectedLanguage]) -> DetectedLanguage:
-    """Return the language that a text was translated from, with its confidence among all languages."""
     same = (each.confidence for each in detected if language_of(each.language_code) == language_of(code))
     return DetectedLanguage(code, max(same, default=0.0))
 

@@ -72,7 +72,7 @@ class OpenAI:
         return in_json(messages.response(about, result.translations[0]))
 
     def _request(self, model: str, text: str, most: int | None, options: messages.Document) -> TranslationRequest:
-        """Return what is asked for; most tools ask for many more tokens than any text takes."""
+        """Return the request; most tools ask for many more tokens than any text takes."""
         current_call().asks_for((text,))
         pair = pair_of(model, self._translator.catalogue())
         if most is not None and most < pair.max_output_tokens:
@@ -151,5 +151,5 @@ def _status(error: ServiceError) -> HTTPStatus:
 
 
 def _spelled(names: Mapping[str, str], path: Path) -> str:
-    """Return how a field is called here: the text is no list, and options have no group."""
+    """Return a field's name here: the text is no list, and options have no group."""
     return names.get(str(path[-1])) or names.get(str(path[0])) or dotted(path)

@@ -1,9 +1,5 @@
-"""OpenAI's messages: what bodies and answers look like, and language pairs as names of models.
-
-The names are `en-de`, `dragoman/en-de`, and `NAME:en-de` for the pair of one of our models.
-
-Source: https://platform.openai.com/docs/api-reference/chat, and /responses.
-"""
+"""OpenAI's messages; language pairs are names of models: `en-de`, `dragoman/en-de`, or `NAME:en-de` of one model.
+Source: https://platform.openai.com/docs/api-reference/chat, and /responses."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +37,7 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """What to stream beside the text."""
+    """Options of a stream, beside the text."""
 
     include_usage: bool | None = None
 
@@ -76,13 +72,13 @@ class InputItem(ChatMessage):
 
 
 class TextFormat(BaseModel):
-    """What a response is to be."""
+    """The format of a response."""
 
     type: Literal["text"] = "text"
 
 
 class TextOptions(BaseModel):
-    """How a response is to be written."""
+    """Options of a response's text."""
 
     format: TextFormat | None = None
 
@@ -96,12 +92,7 @@ class ResponseBody(_Body):
 
 
 def text_of(body: ChatBody | ResponseBody) -> str:
-    """Return the text to translate: the last message of the user.
-
-    Raises:
-        InvalidRequest: there is none.
-        Unimplemented: the caller asks for what no translation has.
-    """
+    """Return the last message of the user; raise `InvalidRequest` without one, `Unimplemented` for other tasks."""
     for name, harmless in _UNSUPPORTED:
         if (body.model_extra or {}).get(name) not in harmless:
             raise Unimplemented("{path} is not supported by this server", Path(name), advice="leave it out")
@@ -140,7 +131,6 @@ def chunk(about: Document, delta: Document, ended: Translation | None = None) ->
 
 
 def usage_chunk(about: Document, translation: Translation) -> Document:
-    """Return the part of an answer that tells what was used."""
     return {**about, "object": "chat.completion.chunk", "choices": [], "usage": _usage(translation)}
 
 
@@ -165,7 +155,6 @@ def response(about: Document, translation: Translation | None) -> Document:
 
 
 def events_before(about: Document) -> Sequence[Document]:
-    """Return the events of a stream before its text."""
     begun = response(about, None)
     return (
         {"type": "response.created", "response": begun},
@@ -176,12 +165,10 @@ def events_before(about: Document) -> Sequence[Document]:
 
 
 def delta_event(about: Document, delta: str) -> Document:
-    """Return the event of a part of the text."""
     return {"type": "response.output_text.delta", **_place(about), "delta": delta, "logprobs": []}
 
 
 def events_after(about: Document, translation: Translation) -> Sequence[Document]:
-    """Return the events of a stream after its text."""
     whole = response(about, translation)
     [item] = whole["output"]
     return (
@@ -205,12 +192,10 @@ def _part(text: str) -> Document:
 
 
 def model_entry(name: str) -> Document:
-    """Return a model's description."""
     return {"id": name, "object": "model", "created": 0, "owned_by": "dragoman"}
 
 
 def models_document(names: Iterable[str]) -> Document:
-    """Return the list of models."""
     return {"object": "list", "data": [model_entry(name) for name in names]}
 
 
@@ -225,7 +210,7 @@ def _usage(translation: Translation, read: str = "prompt_tokens", written: str =
 
 @dataclass(frozen=True, slots=True)
 class NamedPair:
-    """What a caller means: `model` is empty unless one is chosen, `source` if it is to be detected."""
+    """The pair that a caller means: `model` is empty unless one is chosen, `source` if it is to be detected."""
 
     model: str
     source: str
@@ -234,12 +219,8 @@ class NamedPair:
 
 
 def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
-    """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`.
-
-    Raises:
-        NotFound: no model has such a pair, nor have two by way of a pivot language, nor is it of a served language with
-            itself.
-    """
+    """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`. Raise `NotFound`
+    unless a model has it, or two by way of a pivot language, or a served language is paired with itself."""
     name, _, pair = given.removeprefix(_OWNER).rpartition(":")
     found: list[tuple[int, NamedPair]] = []
     for each in catalogue.models:

@@ -34,10 +34,7 @@ class Page:
 
 
 def built(html: str, styles: Sequence[str], scripts: Sequence[str], parts: Mapping[str, str]) -> Page:
-    """Build a page that loads nothing from other addresses.
-
-    `styles` and `scripts` stand where `html` has the comments of these names; so does each of `parts`, by its name.
-    """
+    """Build a page that loads nothing; `styles`, `scripts` and `parts` replace comments of these names in `html`."""
     blocks = {
         **parts,
         "styles": "".join(f"<style>{style}</style>\n" for style in styles),
@@ -54,7 +51,6 @@ def built(html: str, styles: Sequence[str], scripts: Sequence[str], parts: Mappi
 
 
 def read(name: str) -> str:
-    """Return a file of this folder."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 

@@ -36,7 +36,7 @@ _MOST_BYTES = 6  # that a character takes in JSON
 
 
 class Calls(enum.Enum):
-    """The calls that a port has."""
+    """The API that a port's page calls."""
 
     V1 = "v1"  # /v1, with streams and files
     OPERATORS = "operators"  # /api/translate and /status.json
@@ -44,7 +44,7 @@ class Calls(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a port takes in a call."""
+    """Limits of a call on a port."""
 
     max_characters: int
     max_body_bytes: int
@@ -82,7 +82,6 @@ class CallersPage:
 
 
 def translation_page(code: str, calls: Calls, navigation: str, limits: Limits) -> Page:
-    """Build the page in one of the languages."""
     locale = locale_of(code)
     takes_files = calls is Calls.V1
     settings = {
@@ -99,12 +98,10 @@ def translation_page(code: str, calls: Calls, navigation: str, limits: Limits) -
 
 
 def locale_codes() -> list[str]:
-    """Return the languages that the page is in."""
     return sorted(path.stem for path in _LOCALES.glob("*.json"))
 
 
 def locale_of(code: str) -> Locale:
-    """Return the texts of the page in a language."""
     locale: Locale = json.loads((_LOCALES / f"{code}.json").read_text(encoding="utf-8"))
     return locale
 

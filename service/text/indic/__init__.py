@@ -1,1 +1,1 @@
-"""How texts in the languages of India are written for IndicTrans2's models, and their outputs for people."""
+"""Conversion of texts in the languages of India to the form of IndicTrans2's models, and of their outputs back."""

@@ -1,7 +1,7 @@
 """English words and punctuation apart, and together again, as Moses does, which the models' training used.
 
-From sacremoses 0.2.0 (`normalize.py`, `tokenize.py`, MIT), for lang="en", without escapes. Letters are those that
-Python knows, which are newer than sacremoses's list, but for East Asian ones, which it has not.
+From sacremoses 0.2.0 (`normalize.py`, `tokenize.py`, MIT), for lang="en", without escapes. Letters are Python's, which
+are newer than its list, without East Asian ones, which it lacks.
 """
 
 import re
@@ -46,7 +46,7 @@ _BEFORE_NUMBERS = frozenset({"Art", "No", "pp"})
 
 
 def _full_stop(found: re.Match[str]) -> str:
-    """Return a word that ends with a full stop, apart from it if that ends the sentence; group 2 begins the next."""
+    """Separate the full stop of a word if it ends the sentence; group 2 begins the next one."""
     word, following = found[1], found[2]
     is_part = (
         ("." in word and re.search(_LETTER, word))

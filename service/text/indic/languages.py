@@ -1,7 +1,7 @@
-"""The languages of IndicTrans2, codes such as `hin_Deva`, and their scripts, and conversion between these.
+"""The languages of IndicTrans2, codes such as `hin_Deva`, their scripts, and conversion between these.
 
-Which rules apply to a language is from `IndicTransToolkit` 1.1.1 (`processor.pyx`), which has them from the training;
-the conversion from `UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT).
+Their rules are from `IndicTransToolkit` 1.1.1 (`processor.pyx`), and hence the training; the conversion is from
+`UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT).
 """
 
 import functools
@@ -32,12 +32,10 @@ _TAMIL_JA, _TAMIL_PA, _SHA, _SSA = 0x1C, 0x2A, 0x36, 0x37
 
 
 def is_known(code: str) -> bool:
-    """Return whether there are rules for a language's script."""
     return script_of(code) in {*BLOCKS, *_LIKE, *_OTHERS}
 
 
 def script_of(code: str) -> str:
-    """Return the script that a language's code names, such as "Deva"."""
     return code.rpartition("_")[2]
 
 
@@ -57,10 +55,8 @@ def conversion(source: str, target: str) -> Rule:
 
 
 def _in_tamil(place: int) -> int:
-    """Return the place of a letter that Tamil has instead: it writes all stops of a row, but the nasal, as the first.
-
-    The rows of five begin at 0x15; the last one, of the lips, is moved by one.
-    """
+    """Return the place of Tamil's letter instead: it writes all stops of a row, but the nasal, as the first.
+    The rows of five begin at 0x15; the last one, of the lips, is moved by one."""
     row, column = divmod(place - 0x15, 5)
     if 0x15 <= place <= 0x28 and place != _TAMIL_JA and 0 < column < 4:
         return 0x15 + 5 * row

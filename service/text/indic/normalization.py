@@ -21,20 +21,18 @@ _PIPE = {"|": "।"}
 
 
 def _own_dandas(script: str, *others: str) -> dict[str, str]:
-    """Return the dandas that a block reserves places for, and other signs used for one."""
     start = BLOCKS[script]
     return {chr(start + 0x64): "।", chr(start + 0x65): "॥", **dict.fromkeys(others, "।")}
 
 
 def _decomposed(composed: str) -> dict[str, str]:
-    """Return letters with a nukta, which Unicode has as one, as two: the letter and the nukta."""
     return {
         letter: "".join(chr(int(code, 16)) for code in unicodedata.decomposition(letter).split()) for letter in composed
     }
 
 
 def _composed(signs: str) -> dict[str, str]:
-    """Return pairs of signs, which Unicode has as one, as that."""
+    """Compose pairs of signs that Unicode has as one."""
     return {pair: sign for sign, pair in _decomposed(signs).items()}
 
 

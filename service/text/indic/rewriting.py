@@ -1,4 +1,4 @@
-"""Rewrites texts by lists of rules, and tells where each character of the result came from."""
+"""Rewrites texts by lists of rules, and traces the origin of each character."""
 
 import functools
 import re
@@ -32,14 +32,13 @@ def letters(replacements: Mapping[str, str]) -> Rule:
 
 
 def rewritten(text: str, rules: Iterable[Rule]) -> str:
-    """Return the text after all rules, in order."""
     for each in rules:
         text = each.pattern.sub(each.writing, text)
     return text
 
 
 def traced(text: str, rules: Iterable[Rule]) -> tuple[str, list[TokenSpan]]:
-    """Return what `rewritten` does, and in order the parts of `text` for its characters, empty for added spaces."""
+    """Return the result of `rewritten`, and the part of `text` for each of its characters, empty for added spaces."""
     spans = [(at, at + 1) for at in range(len(text))]
     for each in rules:
         parts: list[str] = []
@@ -64,7 +63,7 @@ def spans_in(origins: Sequence[TokenSpan], spans: Iterable[TokenSpan], length: i
 
 
 def _spans_of(old: str, new: str, spans: Sequence[TokenSpan], at: int) -> list[TokenSpan]:
-    """Return what the characters of `new` stand for, which was written for `old` with these spans, or at a position."""
+    """Return the origins of the characters of `new`, which was written for `old` with these spans, or at a position."""
     if len(old) == len(new):
         return list(spans)
     result: list[TokenSpan] = []

@@ -1,7 +1,5 @@
-"""Words and punctuation apart, as the models read them, and together again, as people do.
-
-From indic-nlp-library 0.92 (`indic_tokenize.py` and `indic_detokenize.py`, MIT).
-"""
+"""Separation of words and punctuation for models, and joining for people, from indic-nlp-library 0.92 (MIT):
+`indic_tokenize.py` and `indic_detokenize.py`."""
 
 import re
 import string
@@ -16,7 +14,7 @@ SPACES: tuple[Rule, ...] = (Rule(r"[ ]+", " "), Rule(r"\A +| +\Z", ""))
 
 
 def _number(found: re.Match[str]) -> str:
-    """Return a number, date or section in one word, but as it is where a text begins, as the library leaves it."""
+    """Join a number, date or section into one word; at the start of a text, like the library, leave it."""
     return found[0].replace(" ", "") if found.start() else found[0]
 
 

@@ -1,7 +1,7 @@
-"""What IndicTrans2's models read of a text, and what people read of their output, by language.
+"""Input of IndicTrans2's models, and their output as people read it, by language.
 
-The steps are those of `IndicProcessor` (IndicTransToolkit 1.1.1, MIT), except that URLs, e-mail addresses and numbers
-are protected by the service, as with other models; `SYMBOLS` take their places, as they do there.
+The steps are those of `IndicProcessor` (IndicTransToolkit 1.1.1, MIT), but URLs, e-mail addresses and numbers are
+protected by the service, as with other models, with `SYMBOLS` in their places.
 """
 
 import functools
@@ -77,7 +77,7 @@ def written(output: str, code: str) -> str:
 
 
 def settled(output: str) -> str:
-    """Return the beginning of a model's output that later words change nothing of, once both are `written`."""
+    """Return the beginning of a model's output that later words do not change once both are `written`."""
     words = output.split(" ")[:-1]  # the last one may go on
     while words:
         last = words[-1]

@@ -15,7 +15,7 @@ _LESS_THAN = re.compile(r"<(?![\s=])")  # followed by these, it can't begin a ta
 
 
 class Spelling(NamedTuple):
-    """Whether the three signs of markup are written as themselves in text, and what a no-break space is written as."""
+    """Spelling of the three signs of markup, which may be unescaped, and of a no-break space."""
 
     has_ampersands: bool = False
     has_less_than: bool = False
@@ -23,7 +23,7 @@ class Spelling(NamedTuple):
     no_break: str = "&nbsp;"
 
     def written(self, text: str) -> str:
-        """Return a text as HTML from which a browser reads just that text."""
+        """Escape a text so that a browser reads just that text."""
         if "&" in text and not (self.has_ampersands and decoded(text) == text):
             text = text.replace("&", "&amp;")
         if "<" in text:
@@ -34,7 +34,6 @@ class Spelling(NamedTuple):
 
 
 def spelling(texts: Iterable[str]) -> Spelling:
-    """Return how some texts, given as HTML, are written."""
     found = list(texts)
     no_break = next((match[0] for raw in found if (match := _NO_BREAK.search(raw))), "&nbsp;")
     return Spelling(
@@ -53,9 +52,9 @@ def _is_bare(texts: Iterable[str], sign: str, reference: str) -> bool:
 class Node:
     """An element, or a mark without text, over the source's code points from `start` to before `end`.
 
-    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
-    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
-    is its position.
+    `opening` and `closing` are its tags as written, empty where a line break splits the element; `html` is its position
+    in the document, tags included. A node with text that `is_kept` is removed from the tree, and has its text's
+    position.
     """
 
     start: int
@@ -105,10 +104,7 @@ class BlockTranslation:
 @dataclass(frozen=True, slots=True)
 class Block:
     """A text between block-level tags as a reader sees it: without tags, decoded, white space collapsed, trimmed.
-
-    `protected` are the parts of `text` that a translation must keep unchanged: the texts of elements that are copied
-    with their tags, each as a unit.
-    """
+    `protected` parts of `text` stay: the texts of elements that are copied with their tags, each as a unit."""
 
     text: str
     protected: tuple[Span, ...]

@@ -1,4 +1,4 @@
-"""Reading of a block: its text, the tree of its elements, and what of it is kept."""
+"""Reading of a block: its text, the tree of its elements, and their kept parts."""
 
 import re
 from bisect import bisect_left
@@ -70,7 +70,7 @@ def _read_block(html: str, run: Sequence[Part]) -> Iterator[Block]:
 
 
 class _Reading:
-    """What has been read of a block; `before` and `after` are the white space around its text."""
+    """The block read so far; `before` and `after` are the white space around its text."""
 
     def __init__(self, html: str) -> None:
         self._html = html
@@ -157,7 +157,7 @@ class _Reading:
 
 
 def _with_joints(html: str, run: Iterable[Part]) -> list[Part]:
-    """Join what is kept with nothing but a plus or a hyphen between: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
+    """Join kept parts that have only a plus or a hyphen between them: `<kbd>Ctrl</kbd>+<kbd>C</kbd>`."""
     joined: list[Part] = []
     for part in paced(run):
         joined.append(part)

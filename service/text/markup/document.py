@@ -37,10 +37,10 @@ class HtmlDocument:
         """Return the document with `translations`, one for each block, in place of their texts.
 
         Everything else is unchanged, and a browser builds the same tree of elements, as long as no translation is
-        empty. The exception are elements with protected text, which are placed where that text is: where a link of the
-        alignment from exactly that text leads, else where the translation contains it; those that it lacks come after
-        it. A block whose translation equals its text is unchanged byte for byte. Other translations are escaped and
-        otherwise unchanged; if alignments are wrong, tags are at the wrong words.
+        empty. The exception are elements with protected text, which are placed with it: where a link of the alignment
+        from exactly that text leads, else where the translation contains it, else after the translation. A block whose
+        translation equals its text is unchanged byte for byte. Other translations are only escaped; if alignments are
+        wrong, tags are at the wrong words.
         """
         output: list[str] = []
         done = 0
@@ -61,7 +61,6 @@ def parse(html: str) -> HtmlDocument:
 
 
 def blocks(html: str) -> Iterator[Block]:
-    """Yield the blocks of `html` lazily."""
     run: list[Part] = []
     for part in paced(parts(html, list(paced(tokens(html))))):
         if part.role in (Role.BOUNDARY, Role.LINE_BREAK):
@@ -73,7 +72,6 @@ def blocks(html: str) -> Iterator[Block]:
 
 
 def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[str]:
-    """Yield the HTML of a block with a translation in place of its text."""
     text = translation.text
     places = _places(block, translation)
     kept = [(source, place) for source, place in zip(block.protected, places, strict=True) if place is not None]
@@ -101,7 +99,7 @@ def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[s
 
 
 def _spaced(markup: str, source: str, span: Span, text: str, place: Span) -> str:
-    """Return what is kept with the spaces beside it that the source has and the translation lacks."""
+    """Return a kept part with the spaces beside it that the source has and the translation lacks."""
     before, after = source[span.start - 2 : span.start], source[span.end : span.end + 2]
     lacks_before = before[-1:] == " " and _touches(text[place.start - 1 : place.start], before[0], is_before=True)
     lacks_after = after[:1] == " " and _touches(text[place.end : place.end + 1], after[-1], is_before=False)
@@ -109,10 +107,8 @@ def _spaced(markup: str, source: str, span: Span, text: str, place: Span) -> str
 
 
 def _with_own_spaces(html: str, element: Span, text: str, place: Span, taken: Collection[int]) -> Span:
-    """Return a place with the spaces beside it that the source has in the element, as in `one<b> / </b>two`.
-
-    Tags are inserted where `taken` says.
-    """
+    """Extend a place by the spaces around it that the source has within the element, as in `one<b> / </b>two`, but not
+    where tags are inserted (`taken`)."""
     start, end = element
     has_first = _FIRST_SPACE.match(html, start, end) is not None and not html[start - 1 : start].isspace()
     has_last = _LAST_SPACE.search(html[max(start, end - _EDGE) : end]) and not html[end : end + 1].isspace()
@@ -162,7 +158,7 @@ def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
 def _unnested(
     markup: list[tuple[int, int, str]], opening: re.Pattern[str], closing: re.Pattern[str], unnestable: re.Pattern[str]
 ) -> list[tuple[int, int, str]]:
-    """Move what is kept and can't be in a link out of it, to the position before the outer link, or else after it."""
+    """Move kept elements that can't be in a link out of it, before the outer link, else after it."""
     if not any(start < end and unnestable.search(text) for start, end, text in markup):
         return markup
     ordered: list[tuple[int, int, str]] = []

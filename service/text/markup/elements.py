@@ -1,4 +1,4 @@
-"""Names of HTML's elements, by what they do to the text around and in them."""
+"""Names of HTML's elements, by their effect on the text around and in them."""
 
 VOID = frozenset(
     {

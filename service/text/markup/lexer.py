@@ -1,13 +1,11 @@
 """An HTML lexer whose tokens cover the input exactly; linear time, never fails.
 
 This is the tokenizer of the HTML standard (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) as far as
-it decides where tokens end. Beyond it, the expressions of template languages are tokens (`templates`), and what callers
-send as HTML though it is none comes in pairs like tags: `<0>` and `</0>` of react-i18next, and a link of Markdown, the
-tags of which are `[` and `](address)`.
+it decides where tokens end. In addition, expressions of template languages are tokens (`templates`), and pairs that
+callers send as HTML are tags: `<0>` and `</0>` of react-i18next, and `[` and `](address)` of a Markdown link.
 
 The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes quadratic time for tags
-without an end, and its notion of a tag, a comment or a script's end differs from that of browsers and between Python's
-patch releases.
+without an end, and differs from browsers, and between patch releases, in what tags, comments and ends of scripts are.
 """
 
 import enum

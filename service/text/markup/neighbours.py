@@ -1,7 +1,5 @@
 """Sibling elements that are separate items: the entries of a menu, a toolbar, a breadcrumb, a tag list.
-
-As one text, an entry might take the words of another. So each is a text of its own: their tags become boundaries.
-"""
+As one text, an entry might take the words of another. So each is a text of its own: their tags become boundaries."""
 
 import re
 from collections.abc import Sequence
@@ -99,10 +97,7 @@ def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], 
 
 
 def _continues(left: _Entry, right: _Entry) -> bool:
-    """Return whether two elements are parts of one sentence, or of one word.
-
-    Many programs put each piece of a sentence that looks different into an element.
-    """
+    """Return whether two elements are parts of one sentence, as many programs write, or of one word."""
     if right.gap.strip():
         return False
     before, after = left.text, right.text

@@ -52,7 +52,7 @@ def partners(parts: Sequence[Part]) -> dict[int, int]:
 
 
 class Texts:
-    """What a reader sees of parts: their text outside of tags."""
+    """The visible text of parts, outside of tags."""
 
     def __init__(self, html: str, parts: Sequence[Part]) -> None:
         each = [shown(html[part.start : part.end], part.role) for part in paced(parts)]
@@ -96,7 +96,6 @@ def _shown(token: Token, raw: str) -> str:
 
 
 def decoded(raw: str) -> str:
-    """Return the text that character references stand for."""
     if "&" in raw:
         raw = _LONG_NUMBER.sub("&#1114112", raw)  # int() refuses thousands of digits
         raw = "".join(map(html_standard.unescape, paced(_cut(raw), every=1)))

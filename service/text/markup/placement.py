@@ -47,12 +47,11 @@ _END = 4  # characters, such as the signs at the end of a sentence
 def insertions(
     root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]] = ()
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield where to insert which tags into `translation`, in order, as (start, end, tags): with end = start, but for
-    elements of a space, which are in the place of one.
+    """Yield the tags to insert into `translation`, in order, as (start, end, tags); only elements of a space replace
+    one.
 
-    `kept` are the parts of the source that the translation contains unchanged, and their positions there: no tag is
-    placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
-    unsorted or be out of range.
+    `kept` are the source's parts that the translation contains unchanged, and their positions there: no tag is placed
+    within those. `root` stands for the whole source. Spans of `alignment` may overlap, be unsorted or be out of range.
     """
     placer = _Placer(source, translation, alignment, kept, root.need_with_letters)
     words = placer.words
@@ -156,10 +155,8 @@ class _Placer:
                 self._last[source_word] = index
 
     def regions(self, parent: Node, low: int, high: int, depth: int) -> list[tuple[int, int, bool]]:
-        """Return the words of each of `parent`'s children, from start to before end, all within `low` to `high`.
-
-        A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
-        """
+        """Return the words of each of `parent`'s children, from start to before end, all within `low` to `high`. A
+        child without words is placed before the word `low`, or, if the third value is true, after the previous word."""
         elements = [child for child in parent.children if child.has_text]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
             spans = [(low, high)]

@@ -1,8 +1,8 @@
-"""Signs that belong to the word beside them: what is raised or lowered, and digits or a note's sign in an element.
+"""Signs that belong to the word beside them: superscripts and subscripts, digits, and signs of notes in an element.
 
 The model would take them for words of the sentence, and translate or move them. So a formula (`H<sub>2</sub>O`,
 `10 m<sup>2</sup>`, `1<sup>st</sup>`) is copied as a whole, with its tags, and a note (`word<sup>1</sup>`) is a mark
-behind its word, of which the model sees nothing.
+behind its word, which the model never sees.
 """
 
 import re
@@ -106,7 +106,6 @@ def short_text(html: str, parts: Sequence[Part]) -> str:
 
 
 def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> _Sign | None:
-    """Return what the element that starts with a part says, if it may be a sign."""
     last = ends[start]
     text = short_text(html, parts[start:last])
     if not text or any(map(str.isspace, text)):
@@ -150,10 +149,8 @@ def _word_beside(html: str, parts: Sequence[Part], position: int, *, is_left: bo
 
 
 def _role_of(sign: _Sign, left: str, right: str, before: str) -> Role | None:
-    """Return whether a sign is a mark, or kept with the words that touch it, or neither (`None`).
-
-    `before` is the character before it, if that is no white space.
-    """
+    """Return a sign's role: a mark, kept with the words that touch it, or neither (`None`); `before` is the character
+    before it, if that is no white space."""
     if sign.is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
         return Role.MARK if before or sign.is_raised else None
     if sign.text in _JOINTS:

@@ -1,8 +1,8 @@
 """Elements whose text is a sign: arrows, bullets, anchors, numbers of notes and of headings, and spaces.
 
 As words of a sentence they would be lost, or put around other words: `<a>¶</a>`, `<span>•</span>`, `<a>1</a>` of an
-EPUB's note. So each stays as it is, with its tags. At a word, or where a text begins or ends, it is a mark, of which
-the model sees nothing; between words it is kept, as code is. Bars and bullets between texts separate them.
+EPUB's note. So each stays, with its tags: at a word, or where a text begins or ends, as a mark, which the model never
+sees; between words as kept text, like code. Bars and bullets between texts separate them.
 """
 
 import functools
@@ -107,7 +107,6 @@ def _begins_name(text: str, before: str, after: str) -> bool:
 
 
 def _is_numbering(text: str, html: str) -> bool:
-    """Return whether a text is the number of a heading or an item, where one may be."""
     is_complete = "." in text or text[-1] in _CLOSES or _OF_HEADING.search(html) is not None
     return is_complete and _NUMBERING.fullmatch(text) is not None
 

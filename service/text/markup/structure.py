@@ -1,4 +1,4 @@
-"""Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
+"""Roles of HTML's tokens: blocks, parts of a sentence, and tags that may move within their sentence."""
 
 import re
 from collections import Counter
@@ -37,9 +37,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
     Inline elements from which a browser would build another tree than is written (unclosed, stray or crossing tags, a
     link in a link) become boundaries, as do all elements around them: so text moves only where every tag has a partner,
-    and a browser builds the same tree whatever the text. Links after one that is still open become boundaries too: a
-    browser ends the open link there, but continues it if text comes first. So do those that are all of a paragraph
-    together (`neighbours`).
+    and the tree does not depend on the text. So do links after one that is still open, which a browser ends there,
+    unless text comes first, and those that are all of a paragraph together (`neighbours`).
     """
     reading = _Reading(html, tokens)
     index = 0
@@ -54,11 +53,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
 
 class _Reading:
-    """The parts of a document, as far as they have been read; later tokens may make boundaries of those that are open.
-
-    Untranslated regions may have an element in them that is translated; `_resumed` are where such regions go on, and
-    end. Start tags of links that extend beyond their paragraph are in `_lasting_links`.
-    """
+    """The parts of a document so far; later tokens may make boundaries of open ones. `_resumed`: where untranslated
+    regions go on, after a translated element, and end; `_lasting_links`: tags of links beyond their paragraph."""
 
     def __init__(self, html: str, tokens: Sequence[Token]) -> None:
         self._html, self._tokens = html, tokens
@@ -99,7 +95,6 @@ class _Reading:
             yield Part(role, self._tokens[first].start, self._tokens[end - 1].end)
 
     def _region(self, index: int) -> tuple[Role, int]:
-        """Return the role of the part that starts at a token, and the token after it."""
         while self._resumed and index >= self._resumed[-1][1]:
             self._resumed.pop()
         if self._resumed and index >= self._resumed[-1][0]:
@@ -141,10 +136,7 @@ class _Reading:
 
 
 def _lines(html: str, found: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts with empty lines, and those before an item of a list, as line breaks: for texts of a program.
-
-    A page has elements for that, and lines that end anywhere.
-    """
+    """Split parts at empty lines and before items of a list, for texts of programs: pages have elements instead."""
     for part in found:
         start = part.start
         for match in _EMPTY_LINE.finditer(html, part.start, part.end) if part.role is Role.TEXT else ():
@@ -232,7 +224,7 @@ def _translated_again(
 
 
 def _is_control(tag: str) -> bool:
-    """Return whether the text on each side of an input is for another one, as that is for a box or a button."""
+    """Return whether an input separates the texts on its sides, as a box or a button does."""
     return attributes(tag).get("type", "").strip().lower() in ("button", "checkbox", "radio", "reset", "submit")
 
 

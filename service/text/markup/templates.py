@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class TemplateKind(enum.Enum):
-    """What an expression does to the text around it."""
+    """The effect of an expression on the text around it."""
 
     OUTPUT = "output"  # it stands for a part of a sentence
     CONTROL = "control"  # a condition, a loop, an inclusion: the text before and after it are two
@@ -144,7 +144,7 @@ class Templates:
 
 
 def has_tag(code: str) -> bool:
-    """Return whether an expression has what a browser takes for a tag: then it must not move."""
+    """Return whether an expression has what a browser takes for a tag, so that it must not move."""
     return _TAG_WITHIN.search(code, 1) is not None
 
 

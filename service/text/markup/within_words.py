@@ -1,8 +1,5 @@
-"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`.
-
-A word is placed as one, as the part of a word has no translation of its own. Within the word in its place, tags are as
-many letters from its beginning as they were, or from its end if that is nearer.
-"""
+"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`. A word is placed as a whole, as its
+parts have no translation. Within it, tags keep their distance in letters from the nearer end."""
 
 import re
 from bisect import bisect_right
@@ -21,9 +18,7 @@ _SEPARATOR = re.compile(r"([\W_]+)")
 
 def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     """Put nodes that are within the same word into a group, which is a node over the word.
-
-    Of an element that begins or ends within a word and has others too, that tag is in the group.
-    """
+    Of an element that begins or ends within a word and has others too, that tag is in the group."""
     nodes = [root]
     for node in nodes:
         nodes += node.children
@@ -103,10 +98,7 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
 def placed_within(
     group: Node, source: str, translation: str, place: Span, *, is_whole: bool
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the tags within a word, in order, as `placement.insertions` does; `place` is where its translation is.
-
-    If that `is_whole`, no tag may be within it.
-    """
+    """Yield the tags within a word, like `placement.insertions`; none within its new `place` if that `is_whole`."""
     tags: list[tuple[int, str]] = []
     changes: Counter[int] = Counter()  # how many more elements are around what follows an offset
     pending = [(node, False) for node in reversed(group.children)]
@@ -138,7 +130,7 @@ def placed_within(
 
 
 def _wanted(word: str, offsets: Sequence[int], translation: str) -> list[int]:
-    """Return where in the translation of a word each offset in the word, in order, would best be."""
+    """Return the best offset in the translation of a word for each offset in the word, in order."""
     parts, translated = _SEPARATOR.split(word), _SEPARATOR.split(translation)
     if parts[1::2] != translated[1::2]:
         parts, translated = [word], [translation]

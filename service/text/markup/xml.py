@@ -1,8 +1,7 @@
 """XML as HTML and back, so that the code for HTML translates it too; and elements that are not to be translated.
 
-Each tag becomes one of HTML's with its number, by which the original comes back after the translation: a pair of inline
-tags, a block, or a mark without text. So names that mean something in HTML mean nothing here, and an empty element such
-as a placeholder, `<x/>`, stays within its sentence.
+Each tag becomes a numbered one of HTML, a pair of inline tags, a block, or a mark without text, from which the original
+comes back. So HTML's names mean nothing here, and an empty element, `<x/>`, stays within its sentence.
 """
 
 import re
@@ -45,9 +44,7 @@ class NotXml(ValueError):
 @dataclass(frozen=True, slots=True)
 class TagRules:
     """Names of elements that are not translated, that always end a sentence, and that never do.
-
-    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway.
-    """
+    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway."""
 
     ignored: Collection[str] = ()
     splitting: Collection[str] = ()
@@ -89,11 +86,8 @@ class _Node:
 
 
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
-    """Return a document, or a part of one, as HTML. Passes checkpoints.
-
-    A CDATA section becomes text. An ampersand that begins no reference, and a `<` that begins no tag, is one in the
-    text. As in HTML, `<br>` and the like need no end tag, and attributes no quotes and no values.
-    """
+    """Return a document, or a part of one, as HTML. Passes checkpoints. CDATA becomes text; `&` without a reference and
+    `<` without a tag are text. As in HTML, `<br>` needs no end tag, and attributes no quotes and values."""
     root = _tree(xml)
     output: list[str] = []
     openings: list[str] = []
@@ -150,10 +144,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
 
 
 def with_untranslated(html: str, names: Collection[str]) -> tuple[str, str]:
-    """Return HTML whose elements of these names are not translated, and what to remove from its translation.
-
-    Names are compared without case. Passes checkpoints.
-    """
+    """Return HTML with a mark on elements not to be translated, of any case, and the mark. Passes checkpoints."""
     number = 0
     while f"data-kept-{number}" in html:
         number += 1

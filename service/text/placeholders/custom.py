@@ -1,10 +1,8 @@
-"""A caller's own placeholders. The only module that imports re2, whose time is linear, whatever the pattern.
+"""A caller's own placeholders, in RE2's syntax (https://github.com/google/re2/wiki/Syntax). The only importer of re2.
 
-Syntax: https://github.com/google/re2/wiki/Syntax
-
-Linear is not fast: where the states of a pattern do not fit into its memory, RE2 takes up to 20 ns for each byte and
-each part of the pattern, repeated ones counted, and that for each match. So patterns, the text that is searched at
-once, and the time for all texts of a call have a limit.
+RE2 takes linear time, but where a pattern's states do not fit into its memory, up to 20 ns for each byte and each part
+of the pattern, repeated ones counted, and that for each match. So patterns, the text that is searched at once, and the
+time for all texts of a call have a limit.
 """
 
 import functools
@@ -146,7 +144,6 @@ def check_own(own: OwnPlaceholder, index: int) -> None:
 
 @functools.lru_cache(maxsize=128)  # 32 MiB
 def _compiled(pattern: str, index: int) -> tuple[Any, int]:
-    """Return the compiled pattern of the placeholder of that index, and the number of its parts."""
     path = Path("placeholders", index)
     num_parts = _num_parts(pattern)
     if num_parts > MAX_PARTS:

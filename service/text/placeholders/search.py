@@ -39,16 +39,15 @@ class Placeholder(NamedTuple):
 
 
 def find_placeholders(text: str) -> list[Span]:
-    """Return the positions of the placeholders that `search_placeholders` finds."""
     return [Span(start, end) for start, end, _ in paced(search_placeholders(text))]
 
 
 def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[Placeholder]:
     """Find placeholders of the kinds in `kinds.py`, and a caller's `own`, in a plain text; sorted and disjoint.
 
-    One that contains others, as an address may, counts as one; the caller's own come first. None spans
-    several lines, but for fenced code, which is then apart. `$1` and most percentages are none: they are prices, and
-    Turkish writes "%50". Of ICU's messages, the branches are texts, and the rest is apart from them.
+    The outer one counts, as in an address, and the caller's own come first. Only fenced code spans several lines, and
+    is then apart. `$1` and most percentages are none: they are prices, and Turkish writes "%50". Branches of ICU's
+    messages are texts, the rest is apart from them.
     """
     taken = [Placeholder(*part) for part in find_messages(text)] if _BRANCHES.search(text) else []
     if "```" in text:
@@ -65,10 +64,8 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
 
 
 def _fenced(text: str) -> Iterator[Placeholder]:
-    """Yield code between runs of three or more backquotes, of which the second is no shorter, as chats have it.
-
-    It has several lines only if the first run is at the beginning of the code, or at an end of a line.
-    """
+    """Yield code between runs of three or more backquotes, the second no shorter, as in chats.
+    It has several lines only if the first run is at the beginning of the code, or at an end of a line."""
     opening: re.Match[str] | None = None
     for found in paced(_FENCE.finditer(text)):
         if opening is None or (opening[1] is None and _LINE_END.search(text, opening.end(), found.start())):
@@ -168,7 +165,6 @@ class _Reading:
         self.at = at
 
     def _is_paired(self, found: str) -> bool:
-        """Return whether the text has the other part of a pair."""
         if found[0] in "%$":
             if self._numbered is None:
                 self._numbered = frozenset(_NUMBERED.findall(self._text))
