@@ -1,5 +1,7 @@
 """Measures how well attention locates what a translation copied verbatim, such as names, numbers and marks.
-A piece that occurs once in the source and once in its translation came from there. Does not import torch."""
+
+A piece that occurs once in the source and once in its translation came from there. Does not import torch.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +20,9 @@ Attention = npt.NDArray[np.floating]
 @dataclass(frozen=True, slots=True)
 class AlignmentHeads:
     """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
-    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read."""
+
+    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
+    """
 
     layer: int
     heads: tuple[int, ...]

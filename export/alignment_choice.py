@@ -93,7 +93,9 @@ def cross_attention(
     config: ModelConfig, weights: Mapping[str, Array], translated: Sequence[Translated], *, rounds: bool = False
 ) -> list[ByLayer]:
     """Return teacher-forced cross-attention probabilities from start and target ids (T + 1) to the source (S).
-    In float, or in int8 if it `rounds`; a last token that has no position left gets zeros."""
+
+    In float, or in int8 if it `rounds`; a last token that has no position left gets zeros.
+    """
     model, found = StreamedTransformer(config, weights, rounds=rounds), []
     for start in range(0, len(translated), _BATCH_SIZE):
         batch, attention = translated[start : start + _BATCH_SIZE], list[npt.NDArray[np.float32]]()

@@ -15,7 +15,9 @@ from service.process.disk import flush
 @contextlib.contextmanager
 def staged_bundle(destination: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder beside `destination` that takes its place when the block ends without an error.
-    If it fails, nothing is left. With `force` it replaces a bundle, which stays until the new one is on disk."""
+
+    If it fails, nothing is left. With `force` it replaces a bundle, which stays until the new one is on disk.
+    """
     check_destination(destination, force=force)
     destination.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:8]

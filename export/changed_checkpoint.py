@@ -1,5 +1,7 @@
-"""A checkpoint with changes that its user asks for: other generation settings, an adapter that is merged. A temporary
-folder has the changed files and links to the others, so importers and references need not know of changes."""
+"""A checkpoint with changes that its user asks for: other generation settings, an adapter that is merged.
+
+A temporary folder has the changed files and links to the others, so importers and references need not know of changes.
+"""
 
 import contextlib
 import json
@@ -38,7 +40,9 @@ NO_CHANGES = Changes()
 @contextlib.contextmanager
 def changed(source: Path, changes: Changes) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a folder with the changed checkpoint, for the duration of the block, and what is changed, for people.
-    It is `source` itself if nothing is to be changed."""
+
+    It is `source` itself if nothing is to be changed.
+    """
     done: dict[str, Any] = {}
     base = changes.base or source
     if is_adapter(source) and (changes.base or _has_weights(source)):

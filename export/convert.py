@@ -126,7 +126,9 @@ def _write_files(
     clock: Stages,
 ) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
     """Return the manifest, the shortlist that the bundle shall have, and the reference's outputs.
-    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many."""
+
+    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
+    """
     is_int8 = precision == "int8"
     if not is_int8:
         from export.trace import write_traced  # needs torch

@@ -32,7 +32,9 @@ def diagnose(
     source: Path, kind: str | None, options: ImportOptions, changes: Changes, given: str, name: str | None
 ) -> Diagnosis:
     """Import a checkpoint as `convert` would, and describe it or its problems.
-    `given` is what its user called it, and `name` that of the model, if it is not the checkpoint's own."""
+
+    `given` is what its user called it, and `name` that of the model, if it is not the checkpoint's own.
+    """
     try:
         with changed(source, changes) as (folder, _):
             found = select_kind(folder, kind, options).name

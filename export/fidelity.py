@@ -116,7 +116,9 @@ def ask_if_installed(
 
 def verified_reading(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence], clock: Stages) -> dict[str, Any]:
     """Compare the model in float with its reference, for precisions that differ from it by themselves.
-    Return what the manifest's `verification` says of it: nothing without a reference, which is freed before."""
+
+    Return what the manifest's `verification` says of it: nothing without a reference, which is freed before.
+    """
     expected = ask_if_installed(checkpoint, sentences, clock, beam_sizes=[1])
     if expected is None:
         return {}
@@ -135,8 +137,10 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo")) -> float:
 
 
 def check_reading(checkpoint: ImportedCheckpoint, expected: ReferenceOutputs) -> FidelityReport:
-    """Compare the reference's greedy outputs with those of the model as it was read, in float and in numpy. It reads
-    each whole output at once: if its best token at every position is the next one, its search finds the same."""
+    """Compare the reference's greedy outputs with those of the model as it was read, in float and in numpy.
+
+    It reads each whole output at once: if its best token at every position is the next one, its search finds the same.
+    """
     checkpoint = dataclasses.replace(checkpoint, generation=expected.generation(checkpoint.generation))
     model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
     spec, num_ties = checkpoint.tokenizer, 0
@@ -174,8 +178,11 @@ def _check_best(sentence: Sentence, scores: Floats, wanted: _Ids, reference: str
 def check_fidelity(
     directory: Path, manifest: Manifest, expected: ReferenceOutputs, load: Callable[[], ImportedCheckpoint]
 ) -> FidelityReport:
-    """Translate the same sentences with the engine, greedily and with beam search, and compare. `load` loads the
-    checkpoint's model, which is needed only if outputs differ: it would take too much memory beside the engine."""
+    """Translate the same sentences with the engine, greedily and with beam search, and compare.
+
+    `load` loads the checkpoint's model, which is needed only if outputs differ: it would take too much memory beside
+    the engine.
+    """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)
     wanted_of = {1: expected.greedy, BEAM_SIZE: expected.beams} if expected.beams else {1: expected.greedy}
@@ -275,7 +282,9 @@ def _changed(checkpoint: ImportedCheckpoint, sentence: Sentence, scores: Floats,
 
 def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: int, max_output_tokens: int) -> float:
     """Return the smallest gap of summed log-probabilities that decided which beams survive, in the model's own search.
-    Below the rounding error, another order of summation keeps another beam, and the search may end anywhere."""
+
+    Below the rounding error, another order of summation keeps another beam, and the search may end anywhere.
+    """
     start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
     model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
     running: list[tuple[float, _Ids]] = [(0.0, ())]
@@ -303,7 +312,10 @@ def changed_scores(
     scores: Floats, inputs: Sequence[int], options: DecodingOptions, eos_id: int, num_forced: int
 ) -> Floats:
     """Return scores (V,) after `inputs` (start token, `num_forced` prefix tokens, output) as a request's options change
-    them. Transformers' logits processors in their obvious form; `kernels/src/search/processors.cpp` is what serves."""
+    them.
+
+    Transformers' logits processors in their obvious form; `kernels/src/search/processors.cpp` is what serves.
+    """
     changed = scores.copy()
     if options.repetition_penalty != 1.0:
         seen = sorted({token_id for token_id in inputs if token_id < len(scores)})

@@ -1,5 +1,7 @@
 """Downloads checkpoints by their names at the Hugging Face hub, before a conversion; the server never does.
-Files go to the hub's own cache (`HF_HOME`), from which a later conversion takes them, also without a network."""
+
+Files go to the hub's own cache (`HF_HOME`), from which a later conversion takes them, also without a network.
+"""
 
 import glob
 import re

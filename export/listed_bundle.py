@@ -59,7 +59,9 @@ def write_listed(
     force: bool = False,
 ) -> Manifest:
     """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
-    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference."""
+
+    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
+    """
     clock = Stages(say)
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
@@ -113,7 +115,9 @@ def listed(
     directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], score: Score | None = None
 ) -> tuple[Manifest, Cost]:
     """Add a shortlist to the files of a bundle; return its manifest, which is not saved, and what that costs.
-    Golden sentences get new translations. The cost is measured on `texts`, with a `score` if there is one."""
+
+    Golden sentences get new translations. The cost is measured on `texts`, with a `score` if there is one.
+    """
     _require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)

@@ -37,7 +37,9 @@ def write_int8(
     clock: Stages,
 ) -> Manifest:
     """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save.
-    Before that, the model in float is compared with its reference: int8 is compared with what was read."""
+
+    Before that, the model in float is compared with its reference: int8 is compared with what was read.
+    """
     config, weights = checkpoint.model.config, checkpoint.model.weights
     golden, random = list(golden_sentences(checkpoint, tokenizer, own_sentences)), list(random_sentences(checkpoint))
     verified = verified_reading(checkpoint, [*golden, *random], clock)

@@ -44,7 +44,9 @@ def golden_sentences(
     checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, own: Sequence[Sentence] = ()
 ) -> Iterator[Sentence]:
     """Yield golden texts that fit, for every language pair or some of many; large models get fewer (`bounded`).
-    If the model does not read English, the user's `own` sentences take their place."""
+
+    If the model does not read English, the user's `own` sentences take their place.
+    """
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
     pairs = list(checkpoint.pairs())
     if own and not any(map(_is_english, pairs)):
@@ -87,8 +89,11 @@ def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -
 
 
 def bounded(sentences: Sequence[Sentence], num_weights: int) -> list[Sentence]:
-    """Return as many of them, evenly spread, as `MAX_WORK` or `LEAST_TOKENS` allow for a model of this size. It is at
-    least one. If not all are allowed, half of what is saved comes from fewer sentences, half from shorter outputs."""
+    """Return as many of them, evenly spread, as `MAX_WORK` or `LEAST_TOKENS` allow for a model of this size.
+
+    It is at least one. If not all are allowed, half of what is saved comes from fewer sentences, half from shorter
+    outputs.
+    """
     room = max(MAX_WORK / num_weights, LEAST_TOKENS)
     work = sum(map(_num_tokens, sentences))
     if work <= room:

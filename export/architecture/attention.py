@@ -10,8 +10,11 @@ from export.architecture.positions import rotary_tables
 
 
 class MultiHeadAttention(nn.Module):
-    """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_o, head_i = softmax(Q_i K_i^T / sqrt(d_k)) V_i. What `rotates`
-    turns queries and keys by their positions. The exported graphs use `project_keys_values` and `attend`."""
+    """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_o, head_i = softmax(Q_i K_i^T / sqrt(d_k)) V_i.
+
+    What `rotates` turns queries and keys by their positions. The exported graphs use `project_keys_values` and
+    `attend`.
+    """
 
     def __init__(self, config: ModelConfig, *, keys_width: int | None = None, rotates: bool = False) -> None:
         super().__init__()

@@ -11,8 +11,11 @@ from export.architecture.positions import sinusoidal_table
 
 
 class Embedding(nn.Module):
-    """Token embedding, scaled by sqrt(d_model), plus positions; some models normalize the sum. The `pad_id` row starts
-    at zero and is not trained here; under a tied projection it is still trained to be improbable."""
+    """Token embedding, scaled by sqrt(d_model), plus positions; some models normalize the sum.
+
+    The `pad_id` row starts at zero and is not trained here; under a tied projection it is still trained to be
+    improbable.
+    """
 
     positions: Tensor | None
 

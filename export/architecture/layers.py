@@ -19,7 +19,9 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (paper section 3.3).
-    If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020)."""
+
+    If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020).
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -40,7 +42,9 @@ class FeedForward(nn.Module):
 
 class ScalarLayerNorm(nn.Module):
     """gain (x - mean) / (std + epsilon) + bias, with scalars: common in hand-written layer norms; `std` is unbiased.
-    `nn.LayerNorm`: (x - mean) / sqrt(biased variance + epsilon), with a gain and a bias per component."""
+
+    `nn.LayerNorm`: (x - mean) / sqrt(biased variance + epsilon), with a gain and a bias per component.
+    """
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()

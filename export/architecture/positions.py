@@ -21,7 +21,9 @@ Places = TypeVar("Places", bound=_Clippable)
 
 def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> npt.NDArray[np.float32]:
     """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model).
-    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts."""
+
+    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
+    """
     half = d_model // 2
     # float64 keeps the angles of far positions exact; rounding happens once, at the end.
     index = np.arange(half, dtype=np.float64)

@@ -8,7 +8,9 @@ from export.architecture.config import ModelConfig
 
 class Recurrence(nn.Module):
     """SSRU(x)_t = relu(c_t), c_t = g_t c_(t-1) + (1 - g_t) W x_t, g_t = sigmoid(W_g x_t + b_g), c_0 = 0.
-    The state c is all that a step needs of the tokens before it."""
+
+    The state c is all that a step needs of the tokens before it.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

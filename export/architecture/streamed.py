@@ -38,7 +38,10 @@ class StreamedTransformer:
         attention: list[Floats] | None = None,
     ) -> Floats:
         """Return what the projection reads, (B, T, d), and append each layer's attention to the sources (B, H, T, S) to
-        `attention`. `targets` begin with the start token."""
+        `attention`.
+
+        `targets` begin with the start token.
+        """
         config = self._config
         source_ids, target_ids = (_padded(ids, config.pad_id) for ids in (sources, targets))
         is_live = np.arange(source_ids.shape[1]) < np.array([len(ids) for ids in sources])[:, None]

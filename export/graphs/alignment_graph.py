@@ -40,8 +40,11 @@ class AlignmentGraph(nn.Module):
         self.cross_attention_norm = residual.norm if residual.pre_norm else nn.Identity()
 
     def forward(self, target_ids: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """Return attention probabilities (B, T, S) float32. `target_ids` are (B, T) int64, `source_lengths` (B,) int32;
-        `cross` is the layers' keys and values, of the last layer only the keys."""
+        """Return attention probabilities (B, T, S) float32.
+
+        `target_ids` are (B, T) int64, `source_lengths` (B,) int32; `cross` is the layers' keys and values, of the last
+        layer only the keys.
+        """
         start = torch.full_like(target_ids[:, :1], self.decoder_start_id)
         read = torch.cat([start, target_ids if self.reads else target_ids[:, :-1]], dim=1)
         shape = read.shape
@@ -97,7 +100,9 @@ class _Recurrence(nn.Module):
 
 class _SelfAttention(nn.Module):
     """Self-attention to the tokens so far: padding comes after them, so no mask is needed.
-    Its weights are parts of the decoder step graph's, so that a bundle stores them once."""
+
+    Its weights are parts of the decoder step graph's, so that a bundle stores them once.
+    """
 
     def __init__(self, attention: MultiHeadAttention, num_positions: int) -> None:
         super().__init__()

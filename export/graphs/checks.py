@@ -126,7 +126,9 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
 
 def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: bool) -> list[str]:
     """Return a problem for each operator other than ONNX's permitted ones and `allowed` ones of ONNX Runtime.
-    A quantized graph runs on the CPU and may branch; in others, branches would rule out CUDA graphs."""
+
+    A quantized graph runs on the CPU and may branch; in others, branches would rule out CUDA graphs.
+    """
     problems = []
     of_onnx = OPERATORS[""] if quantized else OPERATORS[""] - {"If"}
     known = {"": of_onnx, "ai.onnx": of_onnx, "com.microsoft": allowed}

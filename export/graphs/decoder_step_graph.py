@@ -20,7 +20,9 @@ from service.bundle.graph_io import NO_TOKEN
 
 class DecoderStepGraph(nn.Module):
     """The decoder and the projection for one token per row; `suppressed_ids` are never chosen.
-    Their share of the probability is lost or, if the model `renormalizes`, redistributed among the other tokens."""
+
+    Their share of the probability is lost or, if the model `renormalizes`, redistributed among the other tokens.
+    """
 
     def __init__(self, model: Transformer, suppressed_ids: Sequence[int] = (), *, renormalizes: bool = False) -> None:
         super().__init__()
@@ -43,7 +45,9 @@ class DecoderStepGraph(nn.Module):
         cross: Sequence[Tensor],
     ) -> tuple[Tensor, ...]:
         """Run one step with the inputs and outputs of `service.bundle.graph_io`, in that order.
-        `past` and `cross` alternate keys and values, layer by layer; a recurrent layer has its state in `past`."""
+
+        `past` and `cross` alternate keys and values, layer by layer; a recurrent layer has its state in `past`.
+        """
         x = self.embedding.at(token_ids, lengths)  # (B, d)
         present: list[Tensor] = []
         num_parts = len(past) // len(self.layers)  # of a layer's memory
@@ -86,7 +90,9 @@ class _Layer(nn.Module):
         bias: Tensor | None,
     ) -> tuple[Tensor, ...]:
         """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D), or its new state (B, d).
-        `bias` (B, H, 1, `total_length`) is added to self-attention's scores."""
+
+        `bias` (B, H, 1, `total_length`) is added to self-attention's scores.
+        """
         present: list[Tensor] = []
 
         def read_past(y: Tensor) -> Tensor:

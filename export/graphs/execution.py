@@ -159,7 +159,9 @@ def decode_cached(
     graphs: GraphPair, spec: TokenizerSpec, rows: Sequence[tuple[Sequence[int], Sequence[int], int]]
 ) -> list[tuple[int, ...]]:
     """Translate rows of (source ids, target prefix ids, maximum output tokens), of any lengths, in one greedy batch.
-    Outputs exclude start and prefix, and include the end-of-sentence id unless cut off."""
+
+    Outputs exclude start and prefix, and include the end-of-sentence id unless cut off.
+    """
     forced = [(spec.decoder_start_id, *prefix) for _, prefix, _ in rows]
     limits = [limit for _, _, limit in rows]
     outputs: list[list[int]] = [[] for _ in rows]

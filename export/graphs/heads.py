@@ -31,7 +31,9 @@ class HeadForms(nn.Module):
 
     def queries(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """Map (..., H D) to the same shape, heads padded before and after.
-        What is rotated are tokens at `positions` (...) or, without them, whole rows (B, L, H D)."""
+
+        What is rotated are tokens at `positions` (...) or, without them, whole rows (B, L, H D).
+        """
         return self._formed(self.query_norm, x, positions)
 
     def keys(self, x: Tensor, positions: Tensor | None = None) -> Tensor:

@@ -1,5 +1,8 @@
-"""ONNX Runtime's own attention operators as calls that torch can trace. They are symbolic only: they appear in the
-exported graph and can't run in torch. Their contracts are in ONNX Runtime's `docs/ContribOperators.md`."""
+"""ONNX Runtime's own attention operators as calls that torch can trace.
+
+They are symbolic only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX Runtime's
+`docs/ContribOperators.md`.
+"""
 
 import torch
 from torch import Tensor
@@ -50,8 +53,11 @@ def multi_head_attention(
     scale: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D). `lengths` (B,) int32
-    counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores. Returns (B, Q, H D)."""
+    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
+
+    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores.
+    Returns (B, Q, H D).
+    """
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values, None, lengths, bias),
@@ -79,8 +85,10 @@ def causal_attention(
 
 
 def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the `num_candidates` (1,) int64 largest of each row of (B, V), the lower index of equal ones first. Values
-    and indices, largest first. K is known only at run time: torch sees a width of 1, which `tracing` corrects."""
+    """Return the `num_candidates` (1,) int64 largest of each row of (B, V), the lower index of equal ones first.
+
+    Values and indices, largest first. K is known only at run time: torch sees a width of 1, which `tracing` corrects.
+    """
     batch = scores.shape[0]
     values, indices = ops.symbolic_multi_out(
         "TopK",

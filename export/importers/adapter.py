@@ -1,5 +1,7 @@
 """Merges a PEFT adapter into the weights of its base model: plain LoRA on linear layers, and modules saved as a whole.
-Same bits as merge_and_unload of peft 0.21 (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`)."""
+
+Same bits as merge_and_unload of peft 0.21 (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`).
+"""
 
 import math
 import re

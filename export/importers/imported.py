@@ -60,7 +60,9 @@ class Reference(Protocol):
 
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """Return the best hypothesis of each row, with the checkpoint's own generation settings except for these two.
-        Hypotheses exclude start, forced prefix and end."""
+
+        Hypotheses exclude start, forced prefix and end.
+        """
         ...
 
 

@@ -19,7 +19,9 @@ _UNBOUNDED = (pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER)  # 
 
 class Record(dict[Any, Any]):
     """Stands for an object of any class, or the result of any function: its items and attributes, or its `state`.
-    Arguments of constructors and functions are forgotten."""
+
+    Arguments of constructors and functions are forgotten.
+    """
 
     state: Any = ()
 

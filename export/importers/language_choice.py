@@ -32,7 +32,9 @@ def chosen_directions(
     every: Mapping[str, Language], source: str | None, target: str | None
 ) -> tuple[tuple[LanguagePair, ...], tuple[Language, ...]]:
     """Return the pairs from a source, into a target, or both, of a model of many languages; or these, if any will do.
-    The second value are languages each of which is translated into every other one."""
+
+    The second value are languages each of which is translated into every other one.
+    """
     if source is None and target is None:
         return (), tuple(every.values())
     sources = [each for code, each in every.items() if code == source or (source is None and code != target)]
@@ -44,7 +46,9 @@ def prefixed_pairs(
     source: str, target_prefixes: Mapping[str, int], asked: str, problems: list[str], begin: tuple[int, ...] = ()
 ) -> tuple[LanguagePair, ...]:
     """Return a pair for each target of Marian's models with several, or only for the one that `asked` means.
-    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins, after `begin`."""
+
+    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins, after `begin`.
+    """
     chosen: Collection[str] = target_prefixes
     if asked:
         only = chosen_language(asked, target_prefixes, "--target-language", problems)

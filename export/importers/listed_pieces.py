@@ -32,8 +32,11 @@ def listed_pieces(
     adds_source_eos: bool,
     pad_id: int | None = None,
 ) -> tuple[TokenizerSpec, dict[str, TokenizerFile]]:
-    """Return the manifest's entry, and writers of its files by name. `models` and `ids` are the source's and the
-    target's, or both one model. `texts` are the target's "eos" and "unk", `others` further tokens that no text has."""
+    """Return the manifest's entry, and writers of its files by name.
+
+    `models` and `ids` are the source's and the target's, or both one model. `texts` are the target's "eos" and "unk",
+    `others` further tokens that no text has.
+    """
     (first, second), (source, target) = models, ids
     written = {"source.spm": first, "vocab.json": _listing(source)}
     if second is not None:

@@ -30,7 +30,9 @@ def read_pickled(path: Path) -> dict[str, Array]:
 
 def load_pickle(path: Path, *, with_records: bool = False) -> Any:
     """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it.
-    `with_records`: what would need code, such as settings of a class, is a `Record`; else it is refused."""
+
+    `with_records`: what would need code, such as settings of a class, is a `Record`; else it is refused.
+    """
     try:
         check_regular(path)
         if zipfile.is_zipfile(path):

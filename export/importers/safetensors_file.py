@@ -1,5 +1,8 @@
 """Reads `.safetensors` files as arrays mapped from the file, so a model of gigabytes is in memory once at most; writes
-them. The library's functions for numpy lack bfloat16 and copy; its reader checks files here. Does not import torch."""
+them.
+
+The library's functions for numpy lack bfloat16 and copy; its reader checks files here. Does not import torch.
+"""
 
 import json
 from collections.abc import Mapping

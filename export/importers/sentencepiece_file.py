@@ -28,7 +28,9 @@ class SentencePieceFacts:
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
     """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, maybe empty.
-    `special` pieces are in no text: those of control, of unknown text, and unused ones."""
+
+    `special` pieces are in no text: those of control, of unknown text, and unused ones.
+    """
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]

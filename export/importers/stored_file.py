@@ -1,5 +1,7 @@
-"""Reads files of untrusted checkpoints: regular ones, of bounded size, also unpacked. All compressed data is unpacked
-here: gzip, Zstandard, and zips, which packages, NumPy's archives and torch's files are."""
+"""Reads files of untrusted checkpoints: regular ones, of bounded size, also unpacked.
+
+All compressed data is unpacked here: gzip, Zstandard, and zips, which packages, NumPy's archives and torch's files are.
+"""
 
 import gzip
 import io

@@ -21,7 +21,9 @@ WORD_LISTS = (".txt", ".json", *PICKLED)
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """`kind` is that of `service.text.tokenizers`; `special_ids` are those that the file defines, by our names.
-    `file` is the given one, or writes it. `ids` are a model's own of SentencePiece's pieces (kind "marian")."""
+
+    `file` is the given one, or writes it. `ids` are a model's own of SentencePiece's pieces (kind "marian").
+    """
 
     kind: str
     suffix: str
@@ -53,7 +55,9 @@ def _read_sentencepiece(path: Path) -> Vocabulary:
 
 def numbered_vocabulary(ids: Mapping[str, int], path: Path | None, options: WordOptions | None) -> Vocabulary:
     """Return the vocabulary of a model that says itself which `ids` its tokens have.
-    These are the pieces of the SentencePiece model at `path`, or words that `options` tell how to split."""
+
+    These are the pieces of the SentencePiece model at `path`, or words that `options` tell how to split.
+    """
     if path is None or options is not None:
         words = word_tokenizer(ids, {}, options)
         return Vocabulary("tokenizers", ".json", words.size, words.special_ids, words.write)
@@ -67,7 +71,9 @@ def misfits(
     vocabulary: Vocabulary, size: int, special_ids: Mapping[str, int], others: Iterable[int], side: str
 ) -> list[str]:
     """Return why a file can't be the vocabulary of the model's `side`, which has `size` ids.
-    Tokens that training added after the file's own are special ones: `special_ids`, by our names, and `others`."""
+
+    Tokens that training added after the file's own are special ones: `special_ids`, by our names, and `others`.
+    """
     problems = [
         f"it has {name} {vocabulary.special_ids[name]}, --config says {index} for the {side}"
         for name, index in special_ids.items()

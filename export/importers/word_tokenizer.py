@@ -38,7 +38,9 @@ _OPTIONS = {"pad_id": "padding", "unk_id": "unknown", "decoder_start_id": "start
 @dataclass(frozen=True, slots=True)
 class WordOptions:
     """Splitting of texts, by the names of `split` or by `regex`, joining, and unusual special tokens.
-    `join` stands between tokens of a translation; `None`: a space between words, nothing between characters."""
+
+    `join` stands between tokens of a translation; `None`: a space between words, nothing between characters.
+    """
 
     split: str = ""
     regex: str = ""

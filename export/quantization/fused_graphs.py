@@ -1,5 +1,8 @@
-"""Writes the fused graphs of an int8 bundle from a model's configuration and weights. A graph is one node; constants
-are in the order of `kernels/README.md`. One weight at a time, of any float, is quantized."""
+"""Writes the fused graphs of an int8 bundle from a model's configuration and weights.
+
+A graph is one node; constants are in the order of `kernels/README.md`. One weight at a time, of any float, is
+quantized.
+"""
 
 import dataclasses
 import math
@@ -289,7 +292,9 @@ class FusedNodes:
 
     def _read(self, name: str) -> Array:
         """Return a weight; with pairs in halves, as the operators have them, if it is of queries or keys to rotate.
-        Scores do not change: both sides of their products have another order."""
+
+        Scores do not change: both sides of their products have another order.
+        """
         weight, config = self._weights[name], self._config.of(name.partition(".")[0])
         if not config.rotary_size or not re.search(r"\.self_attention\.(query|key)(_norm)?\.", name):
             return weight

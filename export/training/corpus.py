@@ -64,7 +64,10 @@ class WeightedPair:
 @dataclass(frozen=True, slots=True)
 class EncodedCorpus:
     """Token ids of all pairs, concatenated; `source[source_starts[i] : source_starts[i + 1]]` is of pair i, as for the
-    target. `weights` (N,) float32: how often an epoch draws the pair. Every side ends with the end-of-sentence id."""
+    target.
+
+    `weights` (N,) float32: how often an epoch draws the pair. Every side ends with the end-of-sentence id.
+    """
 
     source: npt.NDArray[np.uint16]
     target: npt.NDArray[np.uint16]
@@ -102,7 +105,9 @@ def add_noise(
     pairs: Sequence[WeightedPair], recipe: NoiseRecipe, symbols: tuple[str, ...], seed: int
 ) -> list[WeightedPair]:
     """Return each pair followed by noisy copies, which take the noise's share of its weight.
-    There are as many copies as an epoch draws of them, at least one, so that frequently drawn pairs vary."""
+
+    There are as many copies as an epoch draws of them, at least one, so that frequently drawn pairs vary.
+    """
     kinds, shares = list(recipe.shares()), list(recipe.shares().values())
     total = sum(shares)
     if not total:
@@ -132,7 +137,9 @@ def encode_corpus(
     pairs: Sequence[WeightedPair], tokenizer: sentencepiece.SentencePieceProcessor, max_tokens: int
 ) -> EncodedCorpus:
     """Tokenize, and drop pairs with more than `max_tokens` on a side or characters that the tokenizer lacks.
-    The service never shows a model such characters: reserved symbols stand for them."""
+
+    The service never shows a model such characters: reserved symbols stand for them.
+    """
     sources = tokenizer.encode([pair.source for pair in pairs], add_eos=True, num_threads=2)
     targets = tokenizer.encode([pair.target for pair in pairs], add_eos=True, num_threads=2)
     unknown = tokenizer.unk_id()

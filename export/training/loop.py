@@ -116,7 +116,9 @@ class Trainer:
 
     def finish(self, steps: int) -> None:
         """Decay the learning rates over `steps` from the state in the output folder, which is kept for resuming.
-        An interrupted decay resumes with its original settings."""
+
+        An interrupted decay resumes with its original settings.
+        """
         started, stable = self.output / FINISH_NAME, self.output / STATE_NAME
         if not stable.exists():
             raise ValueError(f"{stable} is missing: there is no run to finish; train without --finish first.")

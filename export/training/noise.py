@@ -19,8 +19,11 @@ Texts = tuple[str, str]
 def noisy_copy(
     kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random, another: Callable[[], Texts]
 ) -> Texts | None:
-    """Change both sides by `kind`, a field of `NoiseRecipe`. Return `None` if that changes nothing. Changes of case and
-    leading marks also remove final punctuation half of the time. `another` returns a random pair."""
+    """Change both sides by `kind`, a field of `NoiseRecipe`.
+
+    Return `None` if that changes nothing. Changes of case and leading marks also remove final punctuation half of the
+    time. `another` returns a random pair.
+    """
     changes: dict[str, Callable[[str, str], Texts | None]] = {
         "no_final_punctuation": drop_final_punctuation,
         "lower_case": lambda first, second: (first.lower(), second.lower()),

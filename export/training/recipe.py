@@ -54,8 +54,11 @@ class NoiseRecipe:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerRecipe:
-    """Muon for hidden matrices, AdamW for the rest. The rates warm up to their peaks, stay there, and finally decay
-    linearly to `final_rate_share` of them, so that a run can be ended or continued at any step."""
+    """Muon for hidden matrices, AdamW for the rest.
+
+    The rates warm up to their peaks, stay there, and finally decay linearly to `final_rate_share` of them, so that a
+    run can be ended or continued at any step.
+    """
 
     matrix_learning_rate: float
     other_learning_rate: float

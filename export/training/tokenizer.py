@@ -13,7 +13,9 @@ BOS_ID, PAD_ID, EOS_ID, UNK_ID = 0, 1, 2, 3  # fairseq's order, which M2M100 and
 
 def train_tokenizer(sentences: Iterable[str], recipe: TokenizerRecipe, path: Path, seed: int) -> None:
     """Write a unigram model to `path`; its ids are the Transformer's ids.
-    Digits are split so that numbers are copied digit by digit; the reserved symbols are separate pieces."""
+
+    Digits are split so that numbers are copied digit by digit; the reserved symbols are separate pieces.
+    """
     sentencepiece.set_random_generator_seed(seed)
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(

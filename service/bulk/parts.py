@@ -27,7 +27,9 @@ class Parts:
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """Create the folder for a run, or continue an earlier one; several shards may do so at once.
-        `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay the same."""
+
+        `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay the same.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / _RECORD
         # Looked for before the record is: other shards write it before their first part.

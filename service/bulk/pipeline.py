@@ -1,5 +1,7 @@
-"""The server's translator without its ports: every row gets an answer or an error of its own. Several calls of many
-rows are in flight, to keep the engine busy: 60,000 lines took 23 s, and twice as long one by one."""
+"""The server's translator without its ports: every row gets an answer or an error of its own.
+
+Several calls of many rows are in flight, to keep the engine busy: 60,000 lines took 23 s, and twice as long one by one.
+"""
 
 import asyncio
 import contextlib
@@ -31,8 +33,11 @@ class RowFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """The outcome of a row: the translation, or an `error` with the reason. `finish_reason` is a `FinishReason`'s name,
-    `flags` are those of all segments; the source language is as given or detected."""
+    """The outcome of a row: the translation, or an `error` with the reason.
+
+    `finish_reason` is a `FinishReason`'s name, `flags` are those of all segments; the source language is as given or
+    detected.
+    """
 
     text: str
     finish_reason: str
@@ -81,8 +86,11 @@ class Pipeline:
     async def translate(
         self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
     ) -> list[RowResult]:
-        """Translate texts in order, with the options of `request`. With an empty `source`, each text's language is
-        detected; texts not translated into `target` are returned with a flag."""
+        """Translate texts in order, with the options of `request`.
+
+        With an empty `source`, each text's language is detected; texts not translated into `target` are returned with a
+        flag.
+        """
         request = replace(
             request or TranslationRequest((), "", ""),
             texts=(),

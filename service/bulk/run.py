@@ -28,7 +28,9 @@ _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one
 @dataclass(frozen=True, slots=True)
 class Job:
     """The task: to translate a column of text into the column `translation_column`.
-    Columns of languages take precedence over `source` and `target`; with neither, the source is detected."""
+
+    Columns of languages take precedence over `source` and `target`; with neither, the source is detected.
+    """
 
     text_column: str
     translation_column: str

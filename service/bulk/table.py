@@ -73,8 +73,11 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """Reading and writing of a format. `count` estimates a file's rows, `None` if only reading it would tell; `read`
-    yields them in chunks; `write` writes a new file; `join` writes one of several, in order."""
+    """Reading and writing of a format.
+
+    `count` estimates a file's rows, `None` if only reading it would tell; `read` yields them in chunks; `write` writes
+    a new file; `join` writes one of several, in order.
+    """
 
     name: str
     ending: str

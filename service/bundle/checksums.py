@@ -1,5 +1,7 @@
 """SHA-256 of files: whether a bundle is intact, and made from the current checkpoint.
-`python -m service.bundle.checksums MODELS CHECKPOINTS` fails unless all are current; `make serve` runs it first."""
+
+`python -m service.bundle.checksums MODELS CHECKPOINTS` fails unless all are current; `make serve` runs it first.
+"""
 
 import hashlib
 import sys

@@ -67,7 +67,9 @@ _NOT_IN_FUSED = {"model": (20, 25), "graph": (15,), "attribute": (6, 11)}
 
 def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     """Check that a graph has only `OPERATORS`, no functions of its own, and weights only in itself and in `files`.
-    `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead."""
+
+    `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead.
+    """
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -9,8 +9,11 @@ STATE_MULTIPLE = 8  # of the width of a state: on a device it is copied in so ma
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that determine the layout of the service's buffers. Decoder layers keep keys and values, or a state of
-    `state_size` if not 0. `shortlist_size`: the most tokens to choose a translation from; 0: all."""
+    """Sizes that determine the layout of the service's buffers.
+
+    Decoder layers keep keys and values, or a state of `state_size` if not 0. `shortlist_size`: the most tokens to
+    choose a translation from; 0: all.
+    """
 
     num_decoder_layers: int
     num_heads: int
@@ -100,8 +103,11 @@ class LanguagePair:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of a model that translates each of its languages into every other one. `source_prefix_ids` precede a
-    text in it, `target_prefix_ids` a translation; `into_prefix_ids` a text to be translated into it, after its own."""
+    """A language of a model that translates each of its languages into every other one.
+
+    `source_prefix_ids` precede a text in it, `target_prefix_ids` a translation; `into_prefix_ids` a text to be
+    translated into it, after its own.
+    """
 
     code: str
     source_prefix_ids: tuple[int, ...] = ()
@@ -130,7 +136,9 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
     """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in any case.
-    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name."""
+
+    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
+    """
 
     beam_size: int = 1
     length_penalty: float = 1.0
@@ -144,7 +152,9 @@ class GenerationDefaults:
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
     """A sentence and the greedy token ids that the exported model produced for it; the service's self-test.
-    `output_ids` have no `decoder_start_id` and no prefix, and end with `eos_id` unless the output was cut off."""
+
+    `output_ids` have no `decoder_start_id` and no prefix, and end with `eos_id` unless the output was cut off.
+    """
 
     source_language_code: str
     target_language_code: str

@@ -1,5 +1,7 @@
 """The memory that Python and the search in C++ share: the one table of its structures, constants and states.
-`fused_io` makes NumPy's structures of it, `kernels/layout.py` writes `kernels/src/search/layout.h`."""
+
+`fused_io` makes NumPy's structures of it, `kernels/layout.py` writes `kernels/src/search/layout.h`.
+"""
 
 import enum
 from typing import Final, NamedTuple

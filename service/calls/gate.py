@@ -33,8 +33,11 @@ class _Window:
 
 
 class Usage:
-    """The amount of something used within the last minute, by name. A sliding window counter keeps two numbers, for
-    this minute and the one before, of which a share counts; not every token."""
+    """The amount of something used within the last minute, by name.
+
+    A sliding window counter keeps two numbers, for this minute and the one before, of which a share counts; not every
+    token.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Read the time in seconds from `clock`, which must not jump, as that of the day does when it is set."""
@@ -116,7 +119,9 @@ class Gate:
     @contextmanager
     def work(self, caller: Caller) -> Iterator[Grants]:
         """Count work that outlasts its call, such as a document, during the `with` block, which gets its grants.
-        Its quota is that of calls, but counted apart: while it runs, the caller may poll its progress."""
+
+        Its quota is that of calls, but counted apart: while it runs, the caller may poll its progress.
+        """
         key = self._good(caller.key)
         try:
             _check_concurrency(key, self._num_works[key.name], "documents")

@@ -1,5 +1,7 @@
 """API keys: their creation, and the file with their hashes.
-A key has 256 random bits, so a plain SHA-256 suffices: slow, salted hashes are for passwords, and cost milliseconds."""
+
+A key has 256 random bits, so a plain SHA-256 suffices: slow, salted hashes are for passwords, and cost milliseconds.
+"""
 
 import hashlib
 import hmac

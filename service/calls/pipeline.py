@@ -80,7 +80,9 @@ class CallObserver:
 
     def begin(self, call: Call, metadata: Metadata = ()) -> "CallSpan | None":
         """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
-        The code that answers the call records its work in it, and sets its `code` before it ends."""
+
+        The code that answers the call records its work in it, and sets its `code` before it ends.
+        """
         call.began_seconds = time.monotonic()
         self._metrics.call_started()
         return self._tracer.begin(call, metadata) if self._tracer else None
@@ -132,7 +134,9 @@ class CallPipeline:
         kind: CallKind = CallKind.OTHER,
     ) -> Call:
         """Begin a call, which becomes the current call of this task.
-        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case."""
+
+        `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case.
+        """
         call = Call(method, request_id_in(metadata), origin_of_call(*caller), protocol=protocol, kind=kind)
         begin_call(call)
         return call
@@ -148,7 +152,9 @@ class CallPipeline:
 
     def owner(self, call: Call) -> str:
         """Return the owner of the bytes that a call holds: its key or, where none is needed, its host.
-        All callers without a key, where others need one, are one owner, so that they can't crowd out those."""
+
+        All callers without a key, where others need one, are one owner, so that they can't crowd out those.
+        """
         return call.key_name if self._gate is not None else str(call.origin[0])
 
     def check_time(self, left_seconds: float) -> None:

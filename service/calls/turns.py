@@ -89,7 +89,9 @@ def current_caller() -> str:
 
 def share_of(most: int, num_of_others: int) -> int:
     """Return one caller's share of `most`: half of what others leave, so that another caller always finds some.
-    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", ToN 6 (2), 1998.)"""
+
+    (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", ToN 6 (2), 1998.)
+    """
     left = most - num_of_others
     return left // 2 or left
 
@@ -106,7 +108,9 @@ async def until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
 
 class DocumentTurns(Turns):
     """Turns of documents, limited in number and per caller (`share_of`), and fair in bytes: a line waits for no book.
-    (Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994.)"""
+
+    (Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994.)
+    """
 
     def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int = sys.maxsize) -> None:
         super().__init__(most_at_once, most_of_one)

@@ -21,7 +21,9 @@ _UNDETERMINED = "und"
 
 def translate_document(calls: Calls, ending: str, fields: Mapping[str, Any], files: Files) -> None:
     """Translate the document that `ending` stands for; `fields` are those of its `DocumentOptions`.
-    It is written when all texts are translated. Notes go to standard error, doubts about translations to the report."""
+
+    It is written when all texts are translated. Notes go to standard error, doubts about translations to the report.
+    """
     options = DocumentOptions(target=calls.target, source=calls.source, **fields)
     name = str(files.input_path or "the input")
     with _naming(name):

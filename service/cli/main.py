@@ -73,7 +73,9 @@ def completion(context: click.Context, shell: str) -> None:
 
 def main() -> NoReturn:
     """Run the command line and end the process; never shows a traceback for errors that a user can cause.
-    The process ends without the interpreter's finalization: a thread returning from native code then would abort it."""
+
+    The process ends without the interpreter's finalization: a thread returning from native code then would abort it.
+    """
     code: int = ExitCode.SOFTWARE
     try:
         use_descriptors()

@@ -1,5 +1,7 @@
 """All settings of the server: names, allowed values, defaults and descriptions.
-Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this."""
+
+Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this.
+"""
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
@@ -158,7 +160,9 @@ class ServerConfig:
 @dataclass(frozen=True, slots=True)
 class Need:
     """A setting that requires another one to be set, to `value` if that is given; `otherwise` is the reason.
-    It applies if the setting itself is set, or if `applies` says so of the values of all settings."""
+
+    It applies if the setting itself is set, or if `applies` says so of the values of all settings.
+    """
 
     setting: str
     other: str

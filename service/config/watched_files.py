@@ -29,8 +29,10 @@ class WatchedFiles(Generic[T]):
         self._is_logged = False
 
     def refresh(self) -> bool:
-        """Read the files again if they have changed; return whether the contents in use were replaced. Unusable ones
-        leave them, and are logged once, when found twice in a row: files are often replaced one by one."""
+        """Read the files again if they have changed; return whether the contents in use were replaced.
+
+        Unusable ones leave them, and are logged once, when found twice in a row: files are often replaced one by one.
+        """
         stamp = self._look()
         if stamp == self._stamp:
             self._problem = ""

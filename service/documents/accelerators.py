@@ -1,5 +1,7 @@
 """Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`, `&&File`.
-The sign is removed before translation and put before a letter afterwards, if possible the same: it is unique there."""
+
+The sign is removed before translation and put before a letter afterwards, if possible the same: it is unique there.
+"""
 
 import re
 import unicodedata
@@ -29,7 +31,9 @@ class Accelerator:
 
 def without_accelerator(pieces: Sequence[Piece], signs: str = SIGNS) -> tuple[list[Piece], Accelerator | None]:
     """Return the pieces of a text without the sign of its accelerator; a text with several has none.
-    A single sign of `signs` counts within words, too, as in `prox&y`; with several, none is certain."""
+
+    A single sign of `signs` counts within words, too, as in `prox&y`; with several, none is certain.
+    """
     every = list(pieces)
     label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
     if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:

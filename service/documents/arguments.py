@@ -13,7 +13,10 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class ArgumentFormat:
     """A program's arguments: `takes` is how many values one takes in order, 0 if numbered or named; `numbered` writes
-    it with the number of its first value, from 0; `None` without numbers. `escaped` signs are doubled in text."""
+    it with the number of its first value, from 0; `None` without numbers.
+
+    `escaped` signs are doubled in text.
+    """
 
     pattern: re.Pattern[str]
     takes: Callable[[str], int]
@@ -110,7 +113,9 @@ def format_of(flags: Collection[str]) -> ArgumentFormat:
 
 def in_order(kind: ArgumentFormat, source: Sequence[str], found: Sequence[int]) -> Sequence[str] | None:
     """Return the arguments of a translation, written so that each takes the same value as before; `None` if impossible.
-    `found` are their places among the `source` arguments, in the order of the translation."""
+
+    `found` are their places among the `source` arguments, in the order of the translation.
+    """
     firsts: list[int] = []
     number = 0
     for argument in source:

@@ -34,7 +34,9 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 class Order(TypedDict):
     """The task: the name of the document's file, its `DocumentOptions`, and the most texts and characters of a chunk.
-    With `is_written` the document is written, else read. A text has at most `max_characters`."""
+
+    With `is_written` the document is written, else read. A text has at most `max_characters`.
+    """
 
     name: str
     options: dict[str, Any]
@@ -45,8 +47,11 @@ class Order(TypedDict):
 
 
 class Head(TypedDict):
-    """Facts about a whole document. `num_characters` are those of its texts.
-    `sample` is text of type `sample_type` for detection, maybe empty; `language` is the declared one, if any."""
+    """Facts about a whole document.
+
+    `num_characters` are those of its texts. `sample` is text of type `sample_type` for detection, maybe empty;
+    `language` is the declared one, if any.
+    """
 
     num_chunks: int
     num_texts: int

@@ -1,5 +1,8 @@
-"""Code in office files: text in a style named for code, or in a font of fixed pitch. Such a font says nothing in a
-document that mostly uses one, like a typewritten text, nor do the fonts of headings and other styles of prose."""
+"""Code in office files: text in a style named for code, or in a font of fixed pitch.
+
+Such a font says nothing in a document that mostly uses one, like a typewritten text, nor do the fonts of headings and
+other styles of prose.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -85,8 +88,10 @@ R = TypeVar("R", bound=Reader)
 def read_prose(
     archive: Archive, names: Iterable[str], main: Collection[str], reader: Callable[[bool], R]
 ) -> tuple[R, list[Part], list[str]]:
-    """Return files as parts, their reader, and the note on code. If the `main` files have nothing but code, the
-    document is typewritten: it is read without regard to fonts."""
+    """Return files as parts, their reader, and the note on code.
+
+    If the `main` files have nothing but code, the document is typewritten: it is read without regard to fonts.
+    """
     for by_font in (True, False):
         found = reader(by_font)
         parts = [xml_part(archive, name, found.slots) for name in names]

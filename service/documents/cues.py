@@ -41,7 +41,9 @@ _LEAST_ENDED, _MOSTLY_ENDED, _LONG_FILE = 0.3, 0.5, 5
 @dataclass(frozen=True, slots=True)
 class Notation:
     """A format's notation of cues: `tag` finds markup, `read` decodes the text between, and `write` encodes it.
-    Tags of pairs have a group `name`, and the closing ones `close`; `br` is a line break, `mark` belongs to a word."""
+
+    Tags of pairs have a group `name`, and the closing ones `close`; `br` is a line break, `mark` belongs to a word.
+    """
 
     tag: re.Pattern[str]
     read: Callable[[str], str]
@@ -131,7 +133,9 @@ def _parts(cues: Sequence[Cue], notation: Notation) -> Iterator[Part]:
 
 def _speakers(shown: Sequence[Sequence[str]]) -> Collection[str]:
     """Return the names that begin several cues; in a transcript, in which most cues begin so, all names that begin one.
-    One in capitals is a name if others are, or if a word in brackets follows, as in `ANNA [WHISPERS]:`."""
+
+    One in capitals is a name if others are, or if a word in brackets follows, as in `ANNA [WHISPERS]:`.
+    """
     found = [match for texts in shown for text in texts if (match := _speaker(text))]
     counts = Counter(match["name"] for match in found)
     is_transcript = 2 * sum(number for number in counts.values() if number > 1) >= len(shown)

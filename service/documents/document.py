@@ -81,8 +81,11 @@ class Document(Protocol):
         """Return the code of the language that the document says its texts are in; empty if it doesn't."""
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """Return the document with `translations`, one for each text, in their places. A text that is equal to its
-        translation stays byte for byte. `doubts`, by the numbers of the texts, are marked where the format can."""
+        """Return the document with `translations`, one for each text, in their places.
+
+        A text that is equal to its translation stays byte for byte. `doubts`, by the numbers of the texts, are marked
+        where the format can.
+        """
 
 
 def sample(texts: Sequence[DocumentText]) -> tuple[str, MimeType]:
@@ -130,8 +133,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An entry with texts, translations and a state, such as PO's. From `start` to before `end` it is always replaced
-    by what `write` makes of the translations of `texts`, plural forms, and of the doubts about them, or `None`."""
+    """An entry with texts, translations and a state, such as PO's.
+
+    From `start` to before `end` it is always replaced by what `write` makes of the translations of `texts`, plural
+    forms, and of the doubts about them, or `None`.
+    """
 
     start: int
     end: int

@@ -1,5 +1,7 @@
 """The files of a Word document: those with its text, by their relationships (ECMA-376, part 2), and what else has text.
-The package names the main one, of documents and templates, with macros or without."""
+
+The package names the main one, of documents and templates, with macros or without.
+"""
 
 import re
 from collections import Counter

@@ -46,7 +46,9 @@ class Item:
 
 def with_fields(items: Sequence[Item]) -> Iterator[Item]:
     """Yield the items, each field as one: a link as a pair around its text, another one as kept text.
-    The marks of a field that begins or ends in another paragraph or element are borders of texts."""
+
+    The marks of a field that begins or ends in another paragraph or element are borders of texts.
+    """
     ends = _ends_of_fields(items)
     links: set[int] = set()  # where those end whose text is being read
     index = 0
@@ -137,8 +139,11 @@ def balanced(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A text of a paragraph, `w` being the prefix of WordprocessingML. `before` and `after` are what is written around
-    it. What stays where it is in the source, such as an anchored box, cuts it into stretches."""
+    """A text of a paragraph, `w` being the prefix of WordprocessingML.
+
+    `before` and `after` are what is written around it. What stays where it is in the source, such as an anchored box,
+    cuts it into stretches.
+    """
 
     text: FormattedText
     w: str

@@ -31,7 +31,9 @@ _KNOWN = frozenset(
 
 def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
     """Return the text of UTF-8, or of UTF-16 or UTF-32, and a function that encodes it in the same way.
-    A byte order mark is believed. Without one, UTF-16 is recognized where every other byte is zero."""
+
+    A byte order mark is believed. Without one, UTF-16 is recognized where every other byte is zero.
+    """
     mark, encoding = next((each for each in _MARKS if data.startswith(each[0])), (b"", _without_mark(data)))
     try:
         text = data[len(mark) :].decode(encoding)

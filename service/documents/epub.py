@@ -1,5 +1,7 @@
 """Books in EPUB 2 and 3 (https://www.w3.org/TR/epub-33): chapters in reading order, tables of contents, and the title.
-Chapters are pages of XHTML. Their language, and the book's, become those of the translations."""
+
+Chapters are pages of XHTML. Their language, and the book's, become those of the translations.
+"""
 
 import functools
 import html as entities

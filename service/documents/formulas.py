@@ -1,5 +1,7 @@
 """Texts of cells that formulas of the same spreadsheet name, such as `"Yes"` in `=IF(A1="Yes";1;0)`, stay.
-Where a formula makes an address of text, as `INDIRECT(A1&"!B2")`, names of sheets and ranges stay, too."""
+
+Where a formula makes an address of text, as `INDIRECT(A1&"!B2")`, names of sheets and ranges stay, too.
+"""
 
 import re
 

@@ -37,7 +37,9 @@ _TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img
 
 class Piece(NamedTuple):
     """A piece: markup as written in the document, or decoded text, which is that of `TEXT` or what `KEPT` shows.
-    A pair that `is_raised` may hold a sign that belongs to a word. `KEPT` that `is_code` is not a field."""
+
+    A pair that `is_raised` may hold a sign that belongs to a word. `KEPT` that `is_code` is not a field.
+    """
 
     kind: Kind
     raw: str = ""
@@ -60,8 +62,11 @@ class AnyPiece(Protocol):
 
 
 class InlineText:
-    """A sentence with markup. With `is_strict` each pair comes back exactly once, even an empty one; else a pair
-    without text is left out, and one that a translation splits is repeated."""
+    """A sentence with markup.
+
+    With `is_strict` each pair comes back exactly once, even an empty one; else a pair without text is left out, and one
+    that a translation splits is repeated.
+    """
 
     def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
         self._before, self._pieces, self._after = framed(pieces)
@@ -177,8 +182,11 @@ class FormattedText:
         return "".join(output)
 
     def _in_pairs(self, runs: Iterable[tuple[str, Piece]], is_raised: Callable[[str], bool]) -> Iterator[Piece]:
-        """Add pairs for formattings other than the `text` one. White space and marks have that of the text before, in
-        the same pair and line, unless raised; initial white space its own."""
+        """Add pairs for formattings other than the `text` one.
+
+        White space and marks have that of the text before, in the same pair and line, unless raised; initial white
+        space its own.
+        """
         current = before = self._base
         is_first = True
         for formatting, piece in runs:
@@ -255,7 +263,9 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
 
 def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> list[Piece]:
     """Mark the openings of pairs that are raised or lowered, and contain just a sign.
-    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text."""
+
+    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text.
+    """
     every = list(pieces)
     for index, (opening, sign, closing) in enumerate(zip(every, every[1:], every[2:], strict=False)):
         kinds = (opening.kind, sign.kind, closing.kind)

@@ -21,7 +21,9 @@ _MAX_CHARACTERS = 500  # of a key that is compared with globs
 
 class KeyedValues:
     """The values of one document; whether one is a text follows from the options on its key, else from its form.
-    A glob matches a path, or a part of one with all that is below; `keys` win over `skip_keys`."""
+
+    A glob matches a path, or a part of one with all that is below; `keys` win over `skip_keys`.
+    """
 
     def __init__(self, options: DocumentOptions, flag: str = "", signs: str = "&~") -> None:
         """Take gettext's flag for the program's format of arguments, if it is known, and the signs of accelerators."""

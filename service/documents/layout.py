@@ -20,7 +20,9 @@ P = TypeVar("P", bound=AnyPiece)
 
 def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list[Piece]:
     """Return the pieces of a string with a line break for everything text never moves across; `write` writes its text.
-    A plural or a choice within a sentence of plain text is left to the translator."""
+
+    A plural or a choice within a sentence of plain text is left to the translator.
+    """
     if all(piece.kind is Kind.TEXT for piece in pieces):
         text = "".join(piece.text for piece in pieces)
         if not _COLUMNS.search(text) and not _ICU.match(text.lstrip()):
@@ -42,8 +44,11 @@ def _split(piece: Piece, write: Callable[[str], str]) -> Iterator[Piece]:
 
 
 def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callable[[P | None], P]) -> list[P]:
-    """Return pieces with line breaks between elements that stand alone, such as the items of a menu. `is_element`
-    recognizes their openings, and `separate` makes a line break of what is between two of them, if anything."""
+    """Return pieces with line breaks between elements that stand alone, such as the items of a menu.
+
+    `is_element` recognizes their openings, and `separate` makes a line break of what is between two of them, if
+    anything.
+    """
     depth = 0
     places: list[int] = []  # of the pieces that are in no pair
     openings: list[int] = []

@@ -30,7 +30,9 @@ def broken_lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines
 
 def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
     """Divide pieces into as many runs of words as there are lengths, in about their proportions; none is empty.
-    A cut closes pairs and opens them again. If there are fewer words than runs, the last one is repeated."""
+
+    A cut closes pairs and opens them again. If there are fewer words than runs, the last one is repeated.
+    """
     if len(lengths) == 1:
         return [list(pieces)]
     closings = {id(pieces[start]): pieces[end] for start, end in partners_of(pieces).items()}
@@ -72,7 +74,9 @@ def _bounds(every: Sequence[Word], lengths: Sequence[int]) -> list[int]:
 
 def _words(pieces: Sequence[Piece]) -> list[Word]:
     """Return the words of pieces, or characters where words have no spaces between them.
-    Each has the space before it, then what opens, and the tags in it and after it; none is without text."""
+
+    Each has the space before it, then what opens, and the tags in it and after it; none is without text.
+    """
     is_unspaced = 2 * len(_UNSPACED.findall(_text(pieces))) > len(_text(pieces))
     found: list[Word] = [[]]
     opened: Word = []

@@ -1,5 +1,8 @@
-"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells. Everything else stays
-byte for byte, including the layout of the JSON, and whether a source is a string or a list of lines."""
+"""Jupyter notebooks, version 4 (https://nbformat.readthedocs.io): the Markdown of their cells.
+
+Everything else stays byte for byte, including the layout of the JSON, and whether a source is a string or a list of
+lines.
+"""
 
 import itertools
 import re

@@ -52,7 +52,9 @@ class PoString:
 @dataclass(slots=True)
 class Entry:
     """An entry: its strings by their keywords, and the forms of its translation.
-    `flags_end` is the position after the sign of its flags, -1 if it has none; `start` is where else they belong."""
+
+    `flags_end` is the position after the sign of its flags, -1 if it has none; `start` is where else they belong.
+    """
 
     strings: dict[str, PoString] = field(default_factory=dict)
     forms: list[PoString] = field(default_factory=list)
@@ -67,8 +69,11 @@ class Entry:
 
 
 def entries(source: str) -> Iterator[Entry]:
-    """Yield the entries that are not obsolete, as gettext reads them. White space and line ends don't matter, a value
-    may be of several strings, and comments belong to the entry after them."""
+    """Yield the entries that are not obsolete, as gettext reads them.
+
+    White space and line ends don't matter, a value may be of several strings, and comments belong to the entry after
+    them.
+    """
     entry = Entry()
     last: PoString | None = None
     lines, position = Lines(source), 0

@@ -1,5 +1,7 @@
 """Presentations (ECMA-376): paragraphs of slides, speaker's notes, tables, SmartArt, and titles in charts.
-Left as they are: masters and layouts, comments, descriptions of pictures, and what charts show of their tables."""
+
+Left as they are: masters and layouts, comments, descriptions of pictures, and what charts show of their tables.
+"""
 
 import itertools
 import re

@@ -1,5 +1,8 @@
-"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found. Times begin a cue.
-Times, numbers, settings, line ends, and all that is not a cue stay. The texts of cues are left to cues.py."""
+"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found.
+
+Times begin a cue. Times, numbers, settings, line ends, and all that is not a cue stay. The texts of cues are left to
+cues.py.
+"""
 
 import html
 import re

@@ -150,7 +150,10 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
 
 def read_tsv(data: bytes, options: DocumentOptions) -> Document:
     """Read tab-separated values; as in spreadsheets, a cell within quotation marks may have tabs, line ends and doubled
-    quotation marks. Elsewhere quotes have no special meaning."""
+    quotation marks.
+
+    Elsewhere quotes have no special meaning.
+    """
     source, encode = decoded(data)
     return _document(source, encode, _tsv_records(source), options, _tsv_written)
 
@@ -209,7 +212,9 @@ def _slots(
     formulas: list[tuple[int, Edit]],
 ) -> Iterator[Slot]:
     """Yield the texts of the columns; the lines of records that lack one of them go to `short`.
-    Lines of `formulas` go there, each with how it is written: in quotes if it has some, as RFC 4180 wants."""
+
+    Lines of `formulas` go there, each with how it is written: in quotes if it has some, as RFC 4180 wants.
+    """
     for record in records:
         if indices[-1] >= len(record.cells):
             short.append(record.line)

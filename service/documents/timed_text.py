@@ -26,8 +26,11 @@ _LANGUAGE = re.compile(r"""\sxml:lang=(?P<value>["'](?P<code>[\w-]*+)["'])""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read timed text in its declared encoding. Of several languages, those cues are texts that are in
-    `options.source`, else in the first cue's. Their declared language becomes `options.target`."""
+    """Read timed text in its declared encoding.
+
+    Of several languages, those cues are texts that are in `options.source`, else in the first cue's. Their declared
+    language becomes `options.target`.
+    """
     raw, encode = decoded_xml(data)
     source, text = XmlSource(raw), raw.decode()
 

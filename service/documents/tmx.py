@@ -1,5 +1,7 @@
 """Translation memories (`.tmx`; https://www.gala-global.org/tmx-14b): segments are translated into a variant beside.
-An existing variant is kept unless it is empty. White space in a segment stays. Translations to check get a note."""
+
+An existing variant is kept unless it is empty. White space in a segment stays. Translations to check get a note.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 

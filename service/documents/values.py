@@ -18,7 +18,9 @@ def as_escape(character: str, form: str = "\\u%04x") -> str:
 
 class EscapeStyle:
     """The characters that a source escapes, and their form; all beyond ASCII if it escapes only such ones.
-    Those in ASCII are escaped if `others` has them, and in any case those from `first` on."""
+
+    Those in ASCII are escaped if `others` has them, and in any case those from `first` on.
+    """
 
     def __init__(self, source: str, others: str = "", *, first: str = "", form: str = "\\u%04x") -> None:
         found = set(_WRITTEN.findall(source))
@@ -47,8 +49,10 @@ def has_half(text: str) -> bool:
 def value_slots(
     start: int, end: int, value: str, place: str, encode: Callable[[str], str], mime_type: MimeType = MimeType.TEXT
 ) -> Iterator[Slot]:
-    """Yield the slot of a value, without the white space around it; `encode` writes it. Values without words, or with
-    half of a character, have none."""
+    """Yield the slot of a value, without the white space around it; `encode` writes it.
+
+    Values without words, or with half of a character, have none.
+    """
     text = value.strip()
     if has_words(text) and not has_half(text):
         begin = value.index(text)

@@ -40,7 +40,9 @@ def _of_page(slot: Slot, tags: list[str]) -> Slot:
 
 def _masked(source: str) -> tuple[str, list[str]]:
     """Return XHTML of the same length, in which HTML recognizes tags of empty elements as such, and these tags.
-    HTML has few of them: `<a id="p1"/>` would begin a link there, and `<script/>` a script."""
+
+    HTML has few of them: `<a id="p1"/>` would begin a link there, and `<script/>` a script.
+    """
     tags: list[str] = []
 
     def mask(match: re.Match[str]) -> str:

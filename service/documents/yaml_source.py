@@ -182,7 +182,9 @@ class Reader:
 
     def _block(self, header: int, event: yaml.ScalarEvent) -> tuple[int, int, str, Callable[[str], str]]:
         """Return the start of a block's text after its indentation, the end, and how a translation is written.
-        A folded block with lines that begin with white space is written as it is."""
+
+        A folded block with lines that begin with white space is written as it is.
+        """
         line = self._source.find("\n", header) + 1
         start = _EMPTY_LINES.match(self._source, line).end()  # type: ignore[union-attr]  # it matches nothing, too
         end = start + len(self._source[start : _index(event.end_mark)].rstrip())

@@ -1,5 +1,8 @@
-"""The current call: its id, its caller, and what it did when. Each call has one record, `current_call` in all of its
-tasks, to which only the event loop's thread writes; trailers, the access log and spans are made from it."""
+"""The current call: its id, its caller, and what it did when.
+
+Each call has one record, `current_call` in all of its tasks, to which only the event loop's thread writes; trailers,
+the access log and spans are made from it.
+"""
 
 import enum
 import socket
@@ -53,8 +56,10 @@ class Phase(enum.Enum):
 
 
 class CallKind(enum.StrEnum):
-    """The kind of a call: metrics tell calls that translate from all others. Declared where a method of an API is. The
-    duration of a stream or a document depends on its length and its reader."""
+    """The kind of a call: metrics tell calls that translate from all others.
+
+    Declared where a method of an API is. The duration of a stream or a document depends on its length and its reader.
+    """
 
     __hash__ = str.__hash__  # as in `Priority`
 
@@ -97,8 +102,11 @@ class Caller:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
-    `model` is the first one used. Token counts include cached ones; characters are counted of documents only."""
+    """One call.
+
+    `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded. `model` is the
+    first one used. Token counts include cached ones; characters are counted of documents only.
+    """
 
     method: str = ""
     request_id: str = NO_ID

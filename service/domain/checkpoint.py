@@ -46,8 +46,10 @@ def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
 
 
 def done_within(seconds: float, function: Callable[[], None]) -> bool:
-    """Call a function, aborted at the first checkpoint after this much CPU time; return whether it finished. Reading
-    the CPU time takes a system call, the clock does not: it is read only after half of `seconds` by the clock."""
+    """Call a function, aborted at the first checkpoint after this much CPU time; return whether it finished.
+
+    Reading the CPU time takes a system call, the clock does not: it is read only after half of `seconds` by the clock.
+    """
     earliest, end = time.monotonic() + seconds / 2, 0.0
 
     def passed() -> None:

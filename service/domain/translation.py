@@ -104,8 +104,11 @@ class DetectedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
-    """The definition of a request option other than those of decoding. `name` is protobuf's, `attribute` the
-    `TranslationRequest`'s. If `in_commands` it is a flag with a `metavar`, if `in_parameters` a KServe parameter."""
+    """The definition of a request option other than those of decoding.
+
+    `name` is protobuf's, `attribute` the `TranslationRequest`'s. If `in_commands` it is a flag with a `metavar`, if
+    `in_parameters` a KServe parameter.
+    """
 
     name: str
     attribute: str
@@ -198,7 +201,9 @@ REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """Limits of one call: characters in all its texts, segments, and characters in its answer.
-    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment."""
+
+    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
+    """
 
     max_characters: int
     max_segments: int
@@ -232,7 +237,9 @@ class Hypothesis(NamedTuple):
 
 class Segment(NamedTuple):
     """A part of a text translated on its own: its positions in text and translation, and how its decoding ended.
-    Positions are code points, from start to before end."""
+
+    Positions are code points, from start to before end.
+    """
 
     source_start: int
     source_end: int
@@ -263,7 +270,9 @@ class Translation(NamedTuple):
 
 class TranslationResult(NamedTuple):
     """The answer to one call: the model and version used, and one translation per text, in order.
-    Of several models by detected languages, it is the first text's; of two with a pivot language, the second."""
+
+    Of several models by detected languages, it is the first text's; of two with a pivot language, the second.
+    """
 
     model: str
     model_version: str

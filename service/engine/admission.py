@@ -36,7 +36,9 @@ _LEAST_SECONDS = 0.25
 
 class BurstAllowance:
     """A leaky bucket of `INTERVAL_SECONDS`: the time for which a queue may still be long.
-    Bursts become throughput, while a queue that stays long only adds delay. Times may come from any monotonic clock."""
+
+    Bursts become throughput, while a queue that stays long only adds delay. Times may come from any monotonic clock.
+    """
 
     def __init__(self) -> None:
         self._used_seconds = 0.0

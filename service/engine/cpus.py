@@ -41,7 +41,9 @@ def lower_priority() -> None:
 
 def show_thread_name() -> None:
     """Give the calling thread its Python name, in at most 15 bytes, in the system's eyes too: in `top -H` and /proc.
-    Child threads of libraries inherit it. Python does so itself from 3.14 on. Does nothing where there is no /proc."""
+
+    Child threads of libraries inherit it. Python does so itself from 3.14 on. Does nothing where there is no /proc.
+    """
     own = threading.current_thread()
     with suppress(OSError):
         Path(f"/proc/self/task/{own.native_id}/comm").write_text(own.name, encoding="utf-8")

@@ -41,8 +41,11 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         step_seconds: Mapping[int, float] | None = None,
     ) -> None:
-        """Create an engine that is not started yet. `step_seconds` are a worker's measured seconds per step, by its
-        rows. Without, queues are not limited until the first step."""
+        """Create an engine that is not started yet.
+
+        `step_seconds` are a worker's measured seconds per step, by its rows. Without, queues are not limited until the
+        first step.
+        """
         self._config = config
         self.listener = listener
         self._clock = clock
@@ -133,7 +136,9 @@ class Engine:
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:
         """Terminate runs, accept no more work, and fail accepted sequences with `Unavailable` and `reason`.
-        Thread-safe; does not wait for the threads. Has no effect on an engine that has failed or was stopped."""
+
+        Thread-safe; does not wait for the threads. Has no effect on an engine that has failed or was stopped.
+        """
         with self._lock:
             turns = self.turns
             is_first = turns.closed is None
@@ -149,8 +154,11 @@ class Engine:
             turns.fail_all()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent. Return
-        whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here."""
+        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads.
+
+        Idempotent. Return whether the threads ended in time. If not, one hangs in native code; its sequences are failed
+        from here.
+        """
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._lock:
             self.failure = None
@@ -187,7 +195,9 @@ class Engine:
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
         """Check that sequences such as these, which may be another engine's, would be accepted now.
-        Return their seconds on an idle server, 0 while unknown. Thread-safe."""
+
+        Return their seconds on an idle server, 0 while unknown. Thread-safe.
+        """
         with self._lock:
             self._check_admission(sequences)
         return self._admission.alone_seconds(sequences)

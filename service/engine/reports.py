@@ -52,8 +52,10 @@ class EngineListener(Protocol):
     """Receives the engine's events on the engine's threads; must be fast and thread-safe, and must not raise."""
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """Receive all terminal updates of one turn, and requested progress, none of it after a sequence's update. Must
-        not wait for the engine. If it raises anyway, the engine fails and delivers these updates once more."""
+        """Receive all terminal updates of one turn, and requested progress, none of it after a sequence's update.
+
+        Must not wait for the engine. If it raises anyway, the engine fails and delivers these updates once more.
+        """
 
     def on_turn(self, stats: TurnStats) -> None:
         """Receive the statistics of a turn that ran something, after its updates, perhaps a few turns late."""

@@ -95,8 +95,11 @@ class Control:
 
 
 class Runner(Protocol):
-    """Computes; the engine decides what moves where. Rows [0, n) are live. All methods except `terminate` are called on
-    the engine's thread. A method that raises has failed for all sequences of the call, and the runner stays usable."""
+    """Computes; the engine decides what moves where.
+
+    Rows [0, n) are live. All methods except `terminate` are called on the engine's thread. A method that raises has
+    failed for all sequences of the call, and the runner stays usable.
+    """
 
     @property
     def spec(self) -> RunnerSpec: ...
@@ -110,12 +113,16 @@ class Runner(Protocol):
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which follow the live rows.
-        Return per job whether the encoder's output is finite; if not, the job's rows are unusable until cleared."""
+
+        Return per job whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
+        """
         ...
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
         """Advance the first `num_rows` rows in place until the limits, an interrupt, or the last row's end.
-        Rows that have ended have another `status` than `RUNNING`; they must leave before the next run."""
+
+        Rows that have ended have another `status` than `RUNNING`; they must leave before the next run.
+        """
         ...
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:

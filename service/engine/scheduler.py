@@ -28,7 +28,9 @@ _END_SECONDS = 0.00008
 
 class StepPlan(NamedTuple):
     """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for a run.
-    `num_tokens` are source tokens, `num_padded_tokens` what the encoder computes: padded, rows times longest source."""
+
+    `num_tokens` are source tokens, `num_padded_tokens` what the encoder computes: padded, rows times longest source.
+    """
 
     admitted: tuple[Sequence, ...]
     num_tokens: int = 0

@@ -104,8 +104,10 @@ class SequenceProgress:
 
 @dataclass(frozen=True, slots=True)
 class SequenceUpdate:
-    """The one terminal message about a sequence. Either `error` is set, `Cancelled` or `DeadlineExceeded` for an
-    aborted or expired one, or `hypotheses`, best first."""
+    """The one terminal message about a sequence.
+
+    Either `error` is set, `Cancelled` or `DeadlineExceeded` for an aborted or expired one, or `hypotheses`, best first.
+    """
 
     sequence: Sequence
     finish_reason: FinishReason | None

@@ -26,7 +26,10 @@ _CHECKED_AT_ONCE = 16  # requests per integrity check, on average
 
 class Turns:
     """The state that workers share: the queue from which they take sequences, who is assigned to which worker, and the
-    costs. One lock guards it; each worker has its runner, rows and thread to itself."""
+    costs.
+
+    One lock guards it; each worker has its runner, rows and thread to itself.
+    """
 
     def __init__(
         self,

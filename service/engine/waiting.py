@@ -49,8 +49,11 @@ class WaitingQueue:
         return sequence in self._classes[sequence.priority].round
 
     def room(self, origin: Origin) -> int:
-        """Return how many more sequences of this origin should be admitted, never more than `admit` would take. Without
-        waiting sequences it may have all that is free; else free room bounds its share, to leave some for others."""
+        """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
+
+        Without waiting sequences it may have all that is free; else free room bounds its share, to leave some for
+        others.
+        """
         room = free = self._max_waiting - self.num_sequences
         per_newcomer = 1  # the decrease of `free`, here, per admitted sequence
         rounds = [class_.round for class_ in self._classes.values()]

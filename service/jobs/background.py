@@ -14,7 +14,9 @@ _LOG = logging.getLogger(__name__)
 
 class BackgroundWork:
     """Runs such work as a call of its own: counted, logged and traced, and within the quotas of its caller.
-    A server that stops waits for it as for other calls. For the event loop's thread only."""
+
+    A server that stops waits for it as for other calls. For the event loop's thread only.
+    """
 
     def __init__(self, pipeline: CallPipeline, open_calls: OpenCalls) -> None:
         self._pipeline = pipeline
@@ -29,7 +31,9 @@ class BackgroundWork:
         on_failure: Callable[[ServiceError], Awaitable[None]],
     ) -> "asyncio.Task[None]":
         """Start work for the current call's caller, who pays for it, as the call `name` with its id and `metadata`.
-        `on_failure` is called if it fails, or is cancelled by `close` once begun; the returned task never fails."""
+
+        `on_failure` is called if it fails, or is cancelled by `close` once begun; the returned task never fails.
+        """
         call = current_call().another()
         call.method = name
 

@@ -1,5 +1,7 @@
 """The keeper of documents that callers fetch later: what is known of each in memory, each translation in a file.
-A file, for this user only and in the server's temporary folder, is a line of JSON and the translated document."""
+
+A file, for this user only and in the server's temporary folder, is a line of JSON and the translated document.
+"""
 
 import asyncio
 import json
@@ -120,8 +122,11 @@ def _size(kept: Sequence[KeptDocument]) -> int:
 
 
 class DocumentKeeper:
-    """Keeps documents in a folder, within the limits of `kept`. All methods belong to the event loop's thread. Each one
-    raises `Unavailable` if the folder can't be used, for example because the disk is full."""
+    """Keeps documents in a folder, within the limits of `kept`.
+
+    All methods belong to the event loop's thread. Each one raises `Unavailable` if the folder can't be used, for
+    example because the disk is full.
+    """
 
     def __init__(self, folder: Callable[[], Path], clock: Callable[[], float] = time.monotonic) -> None:
         """Use a folder that is for this user only; `folder` returns it, always the same, and makes it at first."""

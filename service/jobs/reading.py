@@ -47,14 +47,19 @@ class DocumentReaders:
 
     def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND, most_at_once: int = 2) -> None:
         """Run `most_at_once` processes of `command` at a time, for texts of at most `max_characters`; the others wait.
-        Those that wait are limited by `DocumentTranslator`."""
+
+        Those that wait are limited by `DocumentTranslator`.
+        """
         self._max_characters = max_characters
         self._turns = DocumentTurns(most_at_once, 1)
         self._command = tuple(command)
 
     async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> tuple[Head, list[bytes]]:
         """Return the head of a document, and its chunks as received, which take the least memory; `hold` counts the
-        texts. The deadline is on the clock of `time.monotonic()`."""
+        texts.
+
+        The deadline is on the clock of `time.monotonic()`.
+        """
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
         async with self._process(len(upload.data), deadline_seconds) as process:

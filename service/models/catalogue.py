@@ -24,8 +24,11 @@ class Leg(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way from a language to another: one model, or two by a pivot language. Without legs, texts stay. `writer` is
-    the last leg's model, else one that knows the language. The pivot's code, BCP 47, is empty with one leg."""
+    """The way from a language to another: one model, or two by a pivot language.
+
+    Without legs, texts stay. `writer` is the last leg's model, else one that knows the language. The pivot's code, BCP
+    47, is empty with one leg.
+    """
 
     writer: LoadedModel
     legs: tuple[Leg, ...]

@@ -84,8 +84,11 @@ class Fleet:
         return len(self._reasons) + len(self._faults)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
-        """Load the models of these names that are on disk, then serve them; `*` means all. A bundle that can't be
-        loaded is reported and keeps no other from being served; an older version takes its place, if there is one."""
+        """Load the models of these names that are on disk, then serve them; `*` means all.
+
+        A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
+        place, if there is one.
+        """
         on_disk = await self.read() if names else []
         every = await self._in_thread(self._reading(sys.maxsize)) if names else []
         check_names(self._path, on_disk, names)
@@ -114,8 +117,11 @@ class Fleet:
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now. One call at a time. Anything that can't be read or loaded is logged and reported
-        to the listener once, and tried again when its files change."""
+        """Serve what is on disk now.
+
+        One call at a time. Anything that can't be read or loaded is logged and reported to the listener once, and tried
+        again when its files change.
+        """
         before = [model.bundle for model in self.models]  # bundles: models are released one by one
         try:
             on_disk = await self.read()
@@ -137,8 +143,11 @@ class Fleet:
         return functools.partial(read_models, self._path, max_versions, served)
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
-        """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
-        Return the reason for each bundle that could not be loaded; the model's versions already served then stay."""
+        """Serve the bundles in one model's folder, whatever failed before; other models stay.
+
+        One call at a time. Return the reason for each bundle that could not be loaded; the model's versions already
+        served then stay.
+        """
         for bundle in folder.bundles:
             self._refused.pop(bundle.directory, None)
         others = [model.bundle for model in self.models if model.name != folder.name]

@@ -35,7 +35,9 @@ def list_states(
     served: Sequence[FoundBundle],
 ) -> list[ModelState]:
     """List versions ordered by name, for each name the lowest first; `refused` is why bundles can't be loaded.
-    A version that is replaced in place appears once: ready as long as one of the two is served."""
+
+    A version that is replaced in place appears once: ready as long as one of the two is served.
+    """
     states: dict[tuple[str, str], ModelState] = {}
 
     def note(name: str, version: str, state: LoadState, reason: str = "") -> None:

@@ -17,7 +17,9 @@ class FoundPair:
 
 class LanguagePairs:
     """The language pairs of one manifest; a model of 200 languages has 40,000, which are never enumerated here.
-    Codes passed in are callers', in any spelling; codes returned are BCP 47, except those in a `LanguagePair`."""
+
+    Codes passed in are callers', in any spelling; codes returned are BCP 47, except those in a `LanguagePair`.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
         self._listed: dict[tuple[str, str], LanguagePair] = {}

@@ -1,5 +1,7 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine.
-The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right."""
+
+The checksums of weights, which nothing parses, are computed while they are read: nothing runs before they are right.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -42,7 +44,9 @@ def load_model(
     checks_numbers: bool = True,
 ) -> LoadedModel:
     """Load a bundle and verify that it works here; on return its engine runs and reports to `listener`.
-    The listener updates the model's `statistics` with turns. With `checks_numbers`, calls check numbers by default."""
+
+    The listener updates the model's `statistics` with turns. With `checks_numbers`, calls check numbers by default.
+    """
     with _bundle_errors(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels

@@ -14,8 +14,11 @@ Stamp = frozenset[tuple[str, int, int]]  # name, size and ctime of every file of
 
 @dataclass(frozen=True, slots=True)
 class FoundBundle:
-    """A bundle that should be served. `version` is the name of its folder; empty for a bundle outside a repository.
-    Equal ones have the same directory and manifest, hence checksums. The `stamp` shows if files were changed since."""
+    """A bundle that should be served.
+
+    `version` is the name of its folder; empty for a bundle outside a repository. Equal ones have the same directory and
+    manifest, hence checksums. The `stamp` shows if files were changed since.
+    """
 
     directory: Path
     version: str

@@ -25,8 +25,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class Backoff:
-    """Consecutive failures of one thing. Each doubles the delay before the next restart, up to a maximum.
-    A series ends when the thing has worked for long enough. A restart that fails is one more failure."""
+    """Consecutive failures of one thing.
+
+    Each doubles the delay before the next restart, up to a maximum. A series ends when the thing has worked for long
+    enough. A restart that fails is one more failure.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,5 +1,8 @@
-"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`. Reads one line, the order
-in JSON, ends with its input, and writes a line per opened graph, and the bundle's `problem` in JSON, maybe empty."""
+"""A process that tries one bundle for `trial.py`: `python -m service.models.trial_process`.
+
+Reads one line, the order in JSON, ends with its input, and writes a line per opened graph, and the bundle's `problem`
+in JSON, maybe empty.
+"""
 
 import contextlib
 import json

@@ -38,7 +38,9 @@ _SOURCE_TOKENS = 2  # of those measured: encoding takes a while, and few or many
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> dict[int, float]:
     """Run full batches, a beam and changed scores for a few steps; choose the number of slots if it was left open.
-    Runners then have their slots. Return the slowest worker's seconds per step with one, some, and all slots."""
+
+    Runners then have their slots. Return the slowest worker's seconds per step with one, some, and all slots.
+    """
     slot_counts = worthwhile_counts(len(runners), are_fused=isinstance(runners[0], FusedRunner))
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)[-_SOURCE_TOKENS:]
     filled: list[Batch] = []  # of each worker, until its runner is resized

@@ -16,7 +16,9 @@ _LEVELS = {"INTERNAL": logging.ERROR, "UNKNOWN": logging.ERROR, "UNAVAILABLE": l
 
 class AccessLog:
     """Logs a share `ratio` of all calls, from 0 to 1, and all calls that failed by the server's fault.
-    The choice depends on the request id alone, so that all servers log, or skip, all attempts of the same call."""
+
+    The choice depends on the request id alone, so that all servers log, or skip, all attempts of the same call.
+    """
 
     def __init__(self, ratio: float, *, with_texts: bool) -> None:
         self._ratio = ratio

@@ -14,7 +14,9 @@ _MOUNTED = Path("/sys/fs/cgroup")
 
 def memory_bytes() -> float:
     """Return this process's resident bytes, with pages that n processes share as 1/n each (proc(5), Pss); 0 if unknown.
-    So they add up to what a container is charged. Before Linux 4.14, shared pages count fully."""
+
+    So they add up to what a container is charged. Before Linux 4.14, shared pages count fully.
+    """
     try:
         for line in _ROLLUP.read_bytes().splitlines():
             if line.startswith(b"Pss:"):
@@ -26,7 +28,9 @@ def memory_bytes() -> float:
 
 def memory_limit_bytes(groups: Path = _GROUPS, mounted: Path = _MOUNTED) -> float:
     """Return how much memory this process's control group may use, in bytes; infinite without a limit (cgroups(7)).
-    The lowest limit of the group and those above it counts, in version 2 `memory.max`, in 1 `memory.limit_in_bytes`."""
+
+    The lowest limit of the group and those above it counts, in version 2 `memory.max`, in 1 `memory.limit_in_bytes`.
+    """
     limits = []
     with contextlib.suppress(OSError):
         for line in groups.read_text(encoding="utf-8").splitlines():

@@ -1,5 +1,7 @@
 """OpenTelemetry spans of calls, and its only importer: loaded only if there is an endpoint for spans.
-A call's span starts on arrival, as its trace id is needed at once; the spans of its phases are created at its end."""
+
+A call's span starts on arrival, as its trace id is needed at once; the spans of its phases are created at its end.
+"""
 
 import threading
 import time

@@ -1,5 +1,7 @@
 """Files and folders: what has been written reaches the disk, one process writes at a time, temporary ones are removed.
-A folder for temporary files goes with its process, or if that was killed, when the next one starts."""
+
+A folder for temporary files goes with its process, or if that was killed, when the next one starts.
+"""
 
 import fcntl
 import os
@@ -29,7 +31,9 @@ def flush(path: Path) -> None:
 @contextmanager
 def held(folder: Path, *, alone: bool) -> Iterator[None]:
     """Create a folder, and keep other processes from it: all if `alone`, else those that are to be alone.
-    The hold ends with the process, and needs a file system with locks. A new folder is deleted if it stays empty."""
+
+    The hold ends with the process, and needs a file system with locks. A new folder is deleted if it stays empty.
+    """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)

@@ -63,7 +63,9 @@ def leave_within(seconds: float, code: int) -> None:
 
 class Heartbeat:
     """Shows other threads whether the event loop runs: a bug or a suspended machine may block it.
-    One beat a second or sooner. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe."""
+
+    One beat a second or sooner. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
+    """
 
     def __init__(self, late: Callable[[float], None], clock: Callable[[], float] = time.monotonic) -> None:
         """Call `late` with the seconds by which each beat but the first is late: calls wait as long for the loop."""

@@ -33,8 +33,9 @@ def map_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Collect garbage, return free memory to the system, and freeze all objects so far. Stops all threads for tens of
-    ms.
+    """Collect garbage, return free memory to the system, and freeze all objects so far.
+
+    Stops all threads for tens of ms.
 
     A loaded server has some 70,000 permanent objects. Traversing them stopped all threads for as long, again and again
     under load, which is why they are frozen. Those frozen before are collected among, too.

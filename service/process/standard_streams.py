@@ -1,5 +1,8 @@
-"""Standard output and standard error in any state: closed, full, broken, or never read. Writing to a full pipe blocks
-until it is read, which must not keep a server from answering or exiting. A command may block."""
+"""Standard output and standard error in any state: closed, full, broken, or never read.
+
+Writing to a full pipe blocks until it is read, which must not keep a server from answering or exiting. A command may
+block.
+"""
 
 import io
 import os
@@ -16,8 +19,10 @@ _MOST_WAITING_BYTES = 4 * 2**20
 
 
 def hold_numbers() -> None:
-    """Open unusable replacements for those of the three standard descriptors that are closed. Otherwise the next file
-    or socket opened would get their number, and output meant for people would be written to it."""
+    """Open unusable replacements for those of the three standard descriptors that are closed.
+
+    Otherwise the next file or socket opened would get their number, and output meant for people would be written to it.
+    """
     for number in (0, OUTPUT, ERROR):
         try:
             os.fstat(number)

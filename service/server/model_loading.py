@@ -47,7 +47,9 @@ def models_of(
     config: ServerConfig, metrics: Metrics, failed: Callable[[BaseException], None], *, checks_integrity: bool
 ) -> Models:
     """Build what loads and serves models; must be called on the server's event loop.
-    `failed` is called there when an engine fails; `checks_integrity` is as for `EngineConfig`."""
+
+    `failed` is called there when an engine fails; `checks_integrity` is as for `EngineConfig`.
+    """
     cache = TranslationCache(config.cache_mib * 2**20)
     metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
     glossaries = Glossaries(config.glossaries)

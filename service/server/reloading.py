@@ -33,7 +33,9 @@ class Reloader:
 
     async def reload(self, *, is_requested: bool = True) -> ReloadOutcome:
         """Reload models and glossaries, one reload at a time; with explicit model control, only glossaries.
-        A success is a line of the log, unless nothing has changed and nobody has requested it."""
+
+        A success is a line of the log, unless nothing has changed and nobody has requested it.
+        """
         async with self._reloading:
             if await asyncio.to_thread(self._glossaries.refresh):
                 _LOG.info("glossaries have changed")

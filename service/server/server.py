@@ -119,7 +119,9 @@ class Server:
 
     async def open(self) -> None:
         """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded.
-        Ports for calls that other servers share open when they are: until then those others get all connections."""
+
+        Ports for calls that other servers share open when they are: until then those others get all connections.
+        """
         self._observers.heartbeat.start()
         await asyncio.to_thread(remove_leftovers)
         self._operators.open()

@@ -55,8 +55,11 @@ _LOADING = threading.Lock()
 
 
 class LanguageDetector:
-    """Detects languages. Thread-safe. The model, which is slow to load, is loaded once, when it is first needed. All
-    its languages are candidates, by the number of their readers; one that is served counts as if very many read it."""
+    """Detects languages.
+
+    Thread-safe. The model, which is slow to load, is loaded once, when it is first needed. All its languages are
+    candidates, by the number of their readers; one that is served counts as if very many read it.
+    """
 
     def __init__(self, served: Iterable[str] = ()) -> None:
         """Set the codes that are served, which are answered as they are given here."""
@@ -125,7 +128,9 @@ class SourceDetector:
 
     def detect(self, text: str) -> str:
         """Return the code of a source, of the target without its region, or of another language of a plain `text`.
-        It is `UNDETERMINED` without letters, or in a script of no known language."""
+
+        It is `UNDETERMINED` without letters, or in a script of no known language.
+        """
         text = text[:_MAX_CHARACTERS]
         fitting = _fitting(text, self._labels, self._latin_share)
         if len(fitting) == 1:
@@ -216,7 +221,9 @@ def _has(character_set: str, letter: str) -> bool:
 
 def _shares(text: str, labels: Mapping[str, str | None], priors: Mapping[str, float] | None = None) -> dict[str, float]:
     """Return the probabilities of the codes that have a label of the model; those of one label share it evenly.
-    Before the text is seen, labels are equally probable, or in the proportion of their codes' `priors`."""
+
+    Before the text is seen, labels are equally probable, or in the proportion of their codes' `priors`.
+    """
     label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}

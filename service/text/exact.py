@@ -1,5 +1,8 @@
-"""Identifiers and amounts in plain texts, which a translation must have exactly. Identifiers are machine-readable
-names, addresses and codes, which stay; amounts are written as in the target's language."""
+"""Identifiers and amounts in plain texts, which a translation must have exactly.
+
+Identifiers are machine-readable names, addresses and codes, which stay; amounts are written as in the target's
+language.
+"""
 
 import functools
 import re

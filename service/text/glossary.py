@@ -228,8 +228,11 @@ class Glossaries:
         )
 
     def refresh(self) -> bool:
-        """Read the files that were changed or replaced; return whether the terms served have changed. Invalid files are
-        logged once, and keep their terms; removed ones are not served. Not for several threads at a time."""
+        """Read the files that were changed or replaced; return whether the terms served have changed.
+
+        Invalid files are logged once, and keep their terms; removed ones are not served. Not for several threads at a
+        time.
+        """
         if self._folder is None:
             return False
         before = dict(self._files)

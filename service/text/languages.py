@@ -68,7 +68,9 @@ def folded(code: str) -> str:
 
 def canonical(code: str) -> str:
     """Return the BCP 47 spelling: the shortest language code, and the script only if it is not the likely one.
-    "eng_Latn" becomes "en", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned unchanged."""
+
+    "eng_Latn" becomes "en", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned unchanged.
+    """
     tag = _parse(code)
     return code if tag is None else _spelled(tag, NORMALIZED_MACROLANGUAGES.get(tag.language, tag.language))
 
@@ -97,7 +99,10 @@ def is_same(code: str, other: str) -> bool:
 
 def display_name(code: str, in_language: str) -> str:
     """Return a name such as "German (Austria)" for `display_name("de-AT", "en")`; English if there is none in
-    `in_language`. An invalid code is returned unchanged. The first call loads the names, which is slow."""
+    `in_language`.
+
+    An invalid code is returned unchanged. The first call loads the names, which is slow.
+    """
     if _parse(code) is None:
         return code
     from langcodes import Language  # loads the names of language_data, so only callers that need them pay

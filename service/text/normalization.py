@@ -48,8 +48,11 @@ class Visible(NamedTuple):
 
 
 def line_cuts(text: str) -> list[Span]:
-    """Return the hyphens and line ends within words that were cut at the end of a line. The hyphen stays in a word that
-    the text has elsewhere with it, such as "well-known", and before a capital or a number."""
+    """Return the hyphens and line ends within words that were cut at the end of a line.
+
+    The hyphen stays in a word that the text has elsewhere with it, such as "well-known", and before a capital or a
+    number.
+    """
     cuts = list(paced(_CUT.finditer(text)))
     hyphenated = {(first.lower(), last.lower()) for first, last in _HYPHENATED.findall(text)} if cuts else set()
     spans = []
@@ -88,7 +91,9 @@ def visible(text: str, kept: Sequence[tuple[int, int]] = (), *, joins_lines: boo
 
 def normalized(text: str) -> tuple[str, Offsets | None]:
     """Return a text in the form in which terms are compared, and positions of that in `text`, unless they are equal.
-    It is in NFC, with a space for each run of white space within a line, and `'` for all apostrophes."""
+
+    It is in NFC, with a space for each run of white space within a line, and `'` for all apostrophes.
+    """
     if text.isascii() and "  " not in text and "\t" not in text:
         return text, None
     text = text.translate(_APOSTROPHES)

@@ -1,5 +1,7 @@
 """Other spellings of numbers than digits: words of small numbers, names of months, Roman numerals.
-Small tables of the most frequent languages; other languages write numbers in digits, or have them restored."""
+
+Small tables of the most frequent languages; other languages write numbers in digits, or have them restored.
+"""
 
 import functools
 import re

@@ -64,7 +64,9 @@ def in_place_of(number: Number, wrong: str, languages: Languages) -> str:
 
 def localized(number: str, languages: Languages, *, is_amount: bool = False) -> str:
     """Return a number with its thousands separated as in the target's language; unchanged if it has none.
-    The fraction of an amount changes even then; "3.2" may be a section or a version."""
+
+    The fraction of an amount changes even then; "3.2" may be a section or a version.
+    """
     read, wanted = _SEPARATORS.get(languages.source), _SEPARATORS.get(languages.target)
     if read is None or wanted is None:
         return number

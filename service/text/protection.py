@@ -153,8 +153,11 @@ def _targets(spans: Sequence[Protected]) -> str:
 
 
 def keep_order(spans: Sequence[Protected], places: MutableMapping[int, Span]) -> bool:
-    """Return whether placeholders are in another order than the source's, which changes what they mean. Arguments of
-    printf's kind that moved are left there. Tags that ended before they began are put in the source's order."""
+    """Return whether placeholders are in another order than the source's, which changes what they mean.
+
+    Arguments of printf's kind that moved are left there. Tags that ended before they began are put in the source's
+    order.
+    """
     if len(spans) < 2 or all(places[index] <= places[index + 1] for index in range(len(spans) - 1)):
         return False
     order = sorted(places, key=lambda index: (places[index], index))

@@ -93,8 +93,10 @@ class M2M100Tokenizer:
     """M2M100's tokenizer: a SentencePiece model, the ids of its pieces, and special tokens, whose ids may follow."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
-        """Load a SentencePiece model and a `vocab.json`; `unk_id` is for pieces without an id. `special_tokens` are
-        omitted from translations."""
+        """Load a SentencePiece model and a `vocab.json`; `unk_id` is for pieces without an id.
+
+        `special_tokens` are omitted from translations.
+        """
         self._model = SentencePieceModel(file)
         self._ids = read_vocabulary(vocabulary_file)
         self.unk_id = unk_id

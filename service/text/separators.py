@@ -1,5 +1,7 @@
 """Separators of texts within a line: columns, rulers, fill-ins, brackets, arrows, prefixes of subjects.
-They stay; the texts between are translated separately. Repetitions are bounded or possessive, hence linear time."""
+
+They stay; the texts between are translated separately. Repetitions are bounded or possessive, hence linear time.
+"""
 
 import re
 from collections.abc import Iterator
@@ -66,7 +68,9 @@ def _separators(text: str, start: int, end: int, arrows: re.Pattern[str]) -> Ite
 
 def _is_written(text: str, run: re.Match[str]) -> bool:
     """Return whether a run of a sign is part of a sentence: an ellipsis, a dash without spaces, a grade (`A+++`).
-    Five full stops divide; fewer only if they lead to a number or follow a label: `House ... 12`, `Name: ...`."""
+
+    Five full stops divide; fewer only if they lead to a number or follow a label: `House ... 12`, `Name: ...`.
+    """
     sign, before, after = run[0][0], text[max(0, run.start() - 2) : run.start()], text[run.end() : run.end() + 1]
     if sign == ".":
         num_stops = run[0].count(".")

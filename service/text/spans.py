@@ -119,8 +119,11 @@ def stripped(spans: Iterable[TokenSpan], text: str) -> list[TokenSpan]:
 
 
 def by_prefixes(decode: Callable[[Sequence[int]], str], token_ids: Sequence[int]) -> list[TokenSpan]:
-    """Return each token's span in `decode(token_ids)`: what it adds to the text of the tokens before it. For decoders
-    that return no spans. Text that changes with a later token (bytes of one character) belongs to that token."""
+    """Return each token's span in `decode(token_ids)`: what it adds to the text of the tokens before it.
+
+    For decoders that return no spans. Text that changes with a later token (bytes of one character) belongs to that
+    token.
+    """
     text, ends, end = decode(token_ids), [0], 0
     for count in range(1, len(token_ids) + 1):
         said = decode(token_ids[:count]) if count < len(token_ids) else text

@@ -164,8 +164,11 @@ class _Writer:
         self._last = ""
 
     def write(self, place: Span, target: str, before: Side, after: Side, *, is_joined: bool) -> Span:
-        """Copy the text before a place, write the target there, and return its position. `before` and `after` are the
-        sides of the protected part in the source; its white space stays where the translation allows it."""
+        """Copy the text before a place, write the target there, and return its position.
+
+        `before` and `after` are the sides of the protected part in the source; its white space stays where the
+        translation allows it.
+        """
         is_inserted = place.start == place.end
         there = Side(self._old, place.start, is_before=True, first=self.old_end)
         if is_inserted and not there.space:

@@ -76,7 +76,10 @@ class TermTable:
 
     def longest(self, text: str, places: Sequence[int], first: int) -> int:
         """Return the number of the longest term that begins at the word boundary with index `first` and ends at a later
-        one; `NONE` if there is none. `places` are all boundaries of the text."""
+        one; `NONE` if there is none.
+
+        `places` are all boundaries of the text.
+        """
         start, found, last = places[first], NONE, first
         for step in self._steps:
             if last + step < len(places):
@@ -156,7 +159,10 @@ class TermIndex:
 
     def longest(self, text: str, folded: str, places: Sequence[int], first: int) -> tuple[Term, str] | None:
         """Return the longest term from the word boundary with index `first` to a later one, and its source as in
-        `text`. `text` is normalized, `folded` the same text; `places` are all its boundaries."""
+        `text`.
+
+        `text` is normalized, `folded` the same text; `places` are all its boundaries.
+        """
         exact = self._found(self._exact.longest(text, places, first))
         other = self._found(self._in_any_case.longest(folded, places, first))
         start = places[first]

@@ -14,8 +14,11 @@ _STRANGE = "\U00012000\U00013001\U00014402"  # letters of hardly any vocabulary;
 
 
 class JsonTokenizer:
-    """The tokenizer of a `tokenizer.json`, without its template: prefix and end come from the manifest. Special tokens
-    spelled in a text ("eng_Latn") are text, as with transformers' `split_special_tokens`. Releases the GIL."""
+    """The tokenizer of a `tokenizer.json`, without its template: prefix and end come from the manifest.
+
+    Special tokens spelled in a text ("eng_Latn") are text, as with transformers' `split_special_tokens`. Releases the
+    GIL.
+    """
 
     def __init__(self, file: Path) -> None:
         try:

@@ -58,7 +58,9 @@ class Tokenizer(Protocol):
 
     def source_spans(self, text: str) -> list[TokenSpan]:
         """Return the positions in code points of the pieces of `encode(text)`, one span for each; some are empty.
-        They are sorted. Text that the tokenizer drops or ignores, such as spaces, may be in none."""
+
+        They are sorted. Text that the tokenizer drops or ignores, such as spaces, may be in none.
+        """
         ...
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:

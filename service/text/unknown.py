@@ -46,8 +46,10 @@ class UnknownCharacters:
         return self._drops or (not text.isascii() and any(character in text for character in self._dropped))
 
     def plain(self, text: str) -> str:
-        """Replace unknown quotation marks, apostrophes and dashes by their ASCII form where that is known. The length
-        stays the same. If such a mark were protected by itself, it would break the word: "don't" into three."""
+        """Replace unknown quotation marks, apostrophes and dashes by their ASCII form where that is known.
+
+        The length stays the same. If such a mark were protected by itself, it would break the word: "don't" into three.
+        """
         if not self._is_ready:
             self._prepare()
         return text.translate(self._plain)

@@ -28,8 +28,11 @@ _TERMS_FACTOR = 16  # how much longer a character takes if a term matches, or ne
 
 
 class TranslationCall:
-    """A request in progress. Its computations may run on any thread, one at a time: `plan` first.
-    Planning and assembling a call that `is_small` takes less time than handing it to another thread."""
+    """A request in progress.
+
+    Its computations may run on any thread, one at a time: `plan` first. Planning and assembling a call that `is_small`
+    takes less time than handing it to another thread.
+    """
 
     def __init__(
         self,
@@ -44,8 +47,11 @@ class TranslationCall:
         pivot_language_code: str = "",
         is_continued: bool = False,
     ) -> None:
-        """Resolve the options. `terms` are the glossary's; `documents` and `kept` as for `Planner`. With a
-        `pivot_language_code` it is the first leg of two; if it `is_continued`, a further part of an accepted call."""
+        """Resolve the options.
+
+        `terms` are the glossary's; `documents` and `kept` as for `Planner`. With a `pivot_language_code` it is the
+        first leg of two; if it `is_continued`, a further part of an accepted call.
+        """
         self.request = request
         self.num_characters = sum(map(len, request.texts))
         self.is_small = _is_small(request, self.num_characters)

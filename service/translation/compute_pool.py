@@ -104,8 +104,11 @@ class ComputePool:
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
     ) -> T:
-        """Run `function` on a thread and return its result. `size` is the size of its input in characters. Cancelling
-        this ends the function at its next checkpoint, without waiting, as does the deadline (of `time.monotonic()`)."""
+        """Run `function` on a thread and return its result.
+
+        `size` is the size of its input in characters. Cancelling this ends the function at its next checkpoint, without
+        waiting, as does the deadline (of `time.monotonic()`).
+        """
         work = _Work(function, size, float("inf") if deadline_seconds is None else deadline_seconds, caller)
         with self._lock:
             self._check_room(caller)

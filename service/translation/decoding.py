@@ -46,7 +46,9 @@ class SegmentDecoder:
         given: Mapping[int, Decoded] = MappingProxyType({}),
     ) -> dict[int, Decoded]:
         """Return the decoded hypotheses of some segments, by number; none for those no model reads; `given` are known.
-        Cancelling this coroutine aborts the call's sequences in the engine."""
+
+        Cancelling this coroutine aborts the call's sequences in the engine.
+        """
         known = {**(self._cached(call, segments) if self.keeps else {}), **given}
         groups = call.sequences(segments, known)
         sequences = [sequence for group in groups.values() for sequence in group]

@@ -26,7 +26,9 @@ async def mend(
     steps: Steps,
 ) -> dict[int, Candidates]:
     """Return the candidates of some of a call's segments, by number, with better ones for those with wrong numbers.
-    Only the best candidate decides. If the engine has no time for it, the first result stays, with its flag."""
+
+    Only the best candidate decides. If the engine has no time for it, the first result stays, with its flag.
+    """
     for each in candidates.values():
         if Flag.NUMBERS in each[0].flags:
             break
@@ -50,7 +52,9 @@ async def mend(
 
 def _with_numbers_protected(call: TranslationCall, candidates: Mapping[int, Candidates]) -> dict[int, PlannedSegment]:
     """Return the segments whose best candidate has other numbers, with those protected that are lost, or else all.
-    Segments that the model can't read in that way are left out."""
+
+    Segments that the model can't read in that way are left out.
+    """
     languages = languages_of(call.pair)
     segments: dict[int, PlannedSegment] = {}
     for number, (best, *_) in paced(candidates.items(), every=8):

@@ -27,7 +27,9 @@ class PendingCall:
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
-        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news."""
+
+        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
+        """
         assert self._has_news is not None, "the call wants news"
         while not self.done.done() or self._news:
             if self.done.done():
@@ -101,8 +103,11 @@ class PendingCalls:
 
 
 class EngineBridge:
-    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`. Those of a call that
-    needs all of its sequences arrive with the last one, as waking the loop costs more than they do."""
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`.
+
+    Those of a call that needs all of its sequences arrive with the last one, as waking the loop costs more than they
+    do.
+    """
 
     def __init__(
         self,

@@ -71,7 +71,9 @@ class SecondLeg:
 
     def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
         """Check that the second engine would accept its leg of these sequences, and have the first reserve time for it.
-        Its sources are about as long as the first leg's; each gets the requested samples, or beam."""
+
+        Its sources are about as long as the first leg's; each gets the requested samples, or beam.
+        """
         options = replace(self.options, num_hypotheses=1) if self.options.is_sampled else self.options
         alike = [replace(sequence, options=options) for sequence in sequences for _ in range(self.num_samples)]
         first.reserved_seconds = self.leg.model.engine.check_alike(alike)
@@ -80,7 +82,9 @@ class SecondLeg:
 
     def call(self, first: TranslationCall, translated: Mapping[int, Candidates]) -> TranslationCall:
         """Return the call for what the first leg made of some segments, by number; its texts are in the same order.
-        What the first leg kept, it keeps; terms are already in the target language."""
+
+        What the first leg kept, it keeps; terms are already in the target language.
+        """
         best = {number: candidates[0] for number, candidates in translated.items()}
         request = replace(
             self.request,
@@ -153,7 +157,9 @@ class Pivoter:
         self, first: TranslationCall, second_leg: SecondLeg, streams: Sequence[TextStream]
     ) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of the segments of a planned call of the first leg.
-        Closing this generator aborts the sequences of both legs; callers that may stop early must close it."""
+
+        Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
+        """
         news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
         has_news = asyncio.Event()
 

@@ -23,7 +23,9 @@ Alignment = tuple[AlignedSpan, ...]
 
 class Restorer(NamedTuple):
     """Restores segments for one request and language pair.
-    Where the decoder has not recorded its attention and there is no `aligner`, ambiguous positions are guessed."""
+
+    Where the decoder has not recorded its attention and there is no `aligner`, ambiguous positions are guessed.
+    """
 
     tokenizer: Tokenizer
     aligner: Aligner | None
@@ -39,7 +41,9 @@ class Restorer(NamedTuple):
         size: AnswerSize,
     ) -> dict[int, tuple[Hypothesis, ...]]:
         """Return the candidates of decoded segments by number, best first, counting them in `size`.
-        A segment that the model did not read has one candidate, built from its spans' targets."""
+
+        A segment that the model did not read has one candidate, built from its spans' targets.
+        """
         texts: dict[int, list[str]] = {}
         may_align: list[int] = []
         for number, hypotheses in paced(decoded.items(), every=16):

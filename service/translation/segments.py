@@ -34,8 +34,11 @@ class PlannedSegment(NamedTuple):
 
 
 class PlannedPassage(NamedTuple):
-    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged.
-    With `offsets`, it lacks characters of the source, and they map positions in it to those in the source."""
+    """A run of plain text: a whole text, or a block of HTML.
+
+    Text outside its segments is returned unchanged. With `offsets`, it lacks characters of the source, and they map
+    positions in it to those in the source.
+    """
 
     text: str
     segments: tuple[PlannedSegment, ...]

@@ -13,8 +13,11 @@ SegmentNews = tuple[int, str | Candidates]
 
 
 class TextStream:
-    """One text of a stream. Its deltas, concatenated, are the text of the translation. Words of the current segment are
-    returned as they arrive, later segments in turn; HTML as a whole, as tags depend on it."""
+    """One text of a stream.
+
+    Its deltas, concatenated, are the text of the translation. Words of the current segment are returned as they arrive,
+    later segments in turn; HTML as a whole, as tags depend on it.
+    """
 
     def __init__(self, planned: PlannedText, tokenizer: Tokenizer, *, preserves_formatting: bool) -> None:
         self._planned = planned

@@ -106,7 +106,9 @@ class Translator:
 
     def overload(self, priority: Priority) -> Overloaded | None:
         """Return why the current call, of this priority, would be rejected regardless of its contents; else `None`.
-        Cached translations are returned even under overload, so with a cache this is always `None`."""
+
+        Cached translations are returned even under overload, so with a cache this is always `None`.
+        """
         overload = None
         if not self._decoder.keeps:
             origin = current_call().origin
@@ -138,8 +140,10 @@ class Translator:
         return TranslationResult(model.name, model.version, translations)
 
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
-        """Translate the request's texts and yield them as they grow; each ends with its whole translation. Closing this
-        generator aborts the request's sequences in the engine; callers that may stop early must close it."""
+        """Translate the request's texts and yield them as they grow; each ends with its whole translation.
+
+        Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
+        """
         request, current = self._checked(request), current_call()
         parts = await self._parts(request)
         if not request.source_language_code:
@@ -274,7 +278,9 @@ class Translator:
         self, call: TranslationCall, segments: Mapping[int, PlannedSegment] | None = None
     ) -> dict[int, Candidates]:
         """Return the candidates of some segments of a planned call, by number; by default of all.
-        Segments with numbers go first and by themselves, so that retries overlap with the rest."""
+
+        Segments with numbers go first and by themselves, so that retries overlap with the rest.
+        """
         segments = call.segments if segments is None else segments
         numbered = {number: each for number, each in segments.items() if each.has_numbers} if len(segments) > 1 else {}
         if 0 < len(numbered) < len(segments):
@@ -292,7 +298,9 @@ class Translator:
 
     async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
         """Yield what is new of a planned call's segments.
-        Closing this generator aborts the call's sequences; callers that may stop early must close it."""
+
+        Closing this generator aborts the call's sequences; callers that may stop early must close it.
+        """
         async with aclosing(self._decoder.grow(call)) as all_news:
             async for news in all_news:
                 if isinstance(news, SegmentProgress):

@@ -1,5 +1,7 @@
 """Reads CTranslate2's `model.bin`: a specification's name and revision, variables by name, and aliases of them.
-The layout is that of `Model::load` (src/models/model.cc) and of `ModelSpec._serialize` (python/ctranslate2/specs)."""
+
+The layout is that of `Model::load` (src/models/model.cc) and of `ModelSpec._serialize` (python/ctranslate2/specs).
+"""
 
 import math
 from collections.abc import Mapping

@@ -17,7 +17,9 @@ def table_name(side: str) -> str:
 
 def shared_positions(variables: Variables, width: int, problems: list[str]) -> tuple[PositionConfig, tuple[int, int]]:
     """Return the configuration and the numbers of positions, source and target; problems are added to `problems`.
-    Tables that are no sinusoid, or not the same one on both sides, are taken as they are."""
+
+    Tables that are no sinusoid, or not the same one on both sides, are taken as they are.
+    """
     names = [table_name(side) for side in ("encoder", "decoder")]
     stored = [variables.has(name) for name in names]
     if not any(stored):

@@ -84,7 +84,9 @@ def _of_nllb(files: ModelFiles, target: Vocabulary, start_id: int, problems: lis
 
 def ends_sources(settings: Settings) -> bool:
     """Return whether a source ends with the end of a sentence.
-    CTranslate2 adds it, or the tokenizers of transformers do, whose models don't begin with `<s>`, as OpenNMT's do."""
+
+    CTranslate2 adds it, or the tokenizers of transformers do, whose models don't begin with `<s>`, as OpenNMT's do.
+    """
     return settings.adds_source_eos or settings.start_token != _START
 
 

@@ -53,8 +53,11 @@ _FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 @dataclass(frozen=True, slots=True)
 class BartLayout:
-    """Differences between architectures of this layout; `normalize_before` is pre-norm. `may_separate`:
-    `share_encoder_decoder_embeddings` applies, else both share; `scales_embeddings` is `scale_embedding`'s default."""
+    """Differences between architectures of this layout; `normalize_before` is pre-norm.
+
+    `may_separate`: `share_encoder_decoder_embeddings` applies, else both share; `scales_embeddings` is
+    `scale_embedding`'s default.
+    """
 
     name: str
     normalize_before: bool

@@ -27,8 +27,11 @@ def check_neutral(
     problems: list[str],
     known: Collection[str] = (),
 ) -> None:
-    """Add fields to `problems` that make another model than those of `family` are. `neutral` has the harmless values of
-    fields. Others named for features that the family lacks are problems, unless `known`."""
+    """Add fields to `problems` that make another model than those of `family` are.
+
+    `neutral` has the harmless values of fields. Others named for features that the family lacks are problems, unless
+    `known`.
+    """
     for name, allowed in neutral.items():
         value = document.get(name)
         if value is not None and value not in allowed:

@@ -60,8 +60,11 @@ def read_model(
     first_ids: Collection[int] | None,
     problems: list[str],
 ) -> HuggingFaceModel | None:
-    """Read configuration, generation settings and weights. `files` are `None` if unreadable: everything else is still
-    checked. `first_ids` are tokens that a translation may be forced to begin with, `None` for any."""
+    """Read configuration, generation settings and weights.
+
+    `files` are `None` if unreadable: everything else is still checked. `first_ids` are tokens that a translation may be
+    forced to begin with, `None` for any.
+    """
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
     weights = None if weight_files is None else read_part("weights", weight_files.read, problems)

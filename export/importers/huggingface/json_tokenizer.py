@@ -138,7 +138,9 @@ def add_tokens(
 
 def unspelled(tokenizer: Tokenizer) -> Tokenizer:
     """Return the tokenizer with names of special tokens that no text can spell: the texts' pieces never have a space.
-    Unigram prefers their score of 0 to all others, whatever is asked: a caller's "</s>" would end the source."""
+
+    Unigram prefers their score of 0 to all others, whatever is asked: a caller's "</s>" would end the source.
+    """
     document = json.loads(tokenizer.to_str())
     special = {token["content"] for token in document["added_tokens"] if token["special"]}
     for token in document["added_tokens"]:

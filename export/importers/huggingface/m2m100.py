@@ -1,5 +1,7 @@
 """M2M100, SMaLL-100 and NLLB-200: one model, between all its languages.
-M2M100's tokenizer files are a SentencePiece model and the ids of its pieces."""
+
+M2M100's tokenizer files are a SentencePiece model and the ids of its pieces.
+"""
 
 import dataclasses
 import re

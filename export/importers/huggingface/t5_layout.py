@@ -1,5 +1,8 @@
-"""T5's names in `config.json` and in the weights, as transformers 5.23 reads them. `models/t5`, `models/mt5` and
-`models/umt5` differ in the scale of outputs, the default feed-forward network, and whether layers share biases."""
+"""T5's names in `config.json` and in the weights, as transformers 5.23 reads them.
+
+`models/t5`, `models/mt5` and `models/umt5` differ in the scale of outputs, the default feed-forward network, and
+whether layers share biases.
+"""
 
 import re
 from collections.abc import Mapping
@@ -47,8 +50,11 @@ _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weigh
 
 @dataclass(frozen=True, slots=True)
 class T5Layout:
-    """A `Layout`. `feed_forward_proj` is what a file that doesn't say means.
-    `scales_output`: what the projection reads is multiplied by d^-1/2, as in the first T5; `None` if files say."""
+    """A `Layout`.
+
+    `feed_forward_proj` is what a file that doesn't say means. `scales_output`: what the projection reads is multiplied
+    by d^-1/2, as in the first T5; `None` if files say.
+    """
 
     name: str
     scales_output: bool | None

@@ -61,7 +61,9 @@ class T5Files(TokenizerFiles):
 
 def read_t5(directory: Path) -> T5Files:
     """Read and check a checkpoint's tokenizer files.
-    Languages are those that the model has tokens for, such as `<2de>`, to precede a text to be translated into them."""
+
+    Languages are those that the model has tokens for, such as `<2de>`, to precede a text to be translated into them.
+    """
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
     class_of(directory, config, _CLASSES, problems)

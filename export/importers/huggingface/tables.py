@@ -27,7 +27,9 @@ def place_tables(
     order: tuple[str, ...] = TABLE_NAMES,
 ) -> tuple[ModelConfig, dict[str, Array]]:
     """Return `stored` under our names, and `config` with equal tables tied, source and target only if config.json does.
-    Tables that differ are each read by their own owner, as in transformers, regardless of config.json."""
+
+    Tables that differ are each read by their own owner, as in transformers, regardless of config.json.
+    """
     read = {}
     for ours, theirs in ((ENCODER_TABLE, _SOURCE), (DECODER_TABLE, _TARGET), (PROJECTION, _HEAD)):
         names = _in_order(theirs, config, order)

@@ -1,5 +1,7 @@
-"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions. As in transformers 5's Python
-(`from_pretrained` in tokenization_utils_base.py, `PythonBackend`): for Marian and M2M100."""
+"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions.
+
+As in transformers 5's Python (`from_pretrained` in tokenization_utils_base.py, `PythonBackend`): for Marian and M2M100.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +22,11 @@ _FAST_FILE = "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class TokenizerConfig:
-    """The settings that concern tokens. `special_tokens` maps the text of each to its id, `named_ids` names such as
-    "eos_token" to ids. `document` is the content of `tokenizer_config.json`, an empty object if it is missing."""
+    """The settings that concern tokens.
+
+    `special_tokens` maps the text of each to its id, `named_ids` names such as "eos_token" to ids. `document` is the
+    content of `tokenizer_config.json`, an empty object if it is missing.
+    """
 
     special_tokens: dict[str, int]
     named_ids: dict[str, int]
@@ -56,7 +61,9 @@ def read_tokenizer_config(
     directory: Path, vocabulary: Mapping[str, int], defaults: Mapping[str, str], problems: list[str]
 ) -> TokenizerConfig:
     """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`; add every problem to `problems`.
-    `defaults` are the class' tokens; padding, end and unknown must be in the vocabulary, unless it is empty."""
+
+    `defaults` are the class' tokens; padding, end and unknown must be in the vocabulary, unless it is empty.
+    """
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
     settings = dict(document)
@@ -92,8 +99,11 @@ def read_tokenizer_config(
 
 
 def class_of(directory: Path, document: Mapping[str, Any], known: Sequence[str], problems: list[str]) -> str:
-    """Return which of the `known` classes of tokenizers a folder names; the first if it names none. Any other goes to
-    `problems`, as its ids may differ. `document` is `tokenizer_config.json`; else `config.json` counts."""
+    """Return which of the `known` classes of tokenizers a folder names; the first if it names none.
+
+    Any other goes to `problems`, as its ids may differ. `document` is `tokenizer_config.json`; else `config.json`
+    counts.
+    """
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
         ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", known[0])

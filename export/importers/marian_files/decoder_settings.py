@@ -26,8 +26,10 @@ _MOST_FACTOR = 100.0
 
 @dataclass(frozen=True, slots=True)
 class DecoderSettings:
-    """Base names of the files, whose paths may be another machine's, and the options of a search. `None` is what the
-    file omits: the beam size, the exponent of the length penalty, the most tokens per source token."""
+    """Base names of the files, whose paths may be another machine's, and the options of a search.
+
+    `None` is what the file omits: the beam size, the exponent of the length penalty, the most tokens per source token.
+    """
 
     models: tuple[str, ...] = ()
     vocabularies: tuple[str, ...] = ()

@@ -26,7 +26,9 @@ def read_languages(
     problems: list[str],
 ) -> tuple[LanguagePair, ...]:
     """Return one pair, or one per target of a model with several; none, and a line in `problems`, if any is unknown.
-    `paths` are those of the model and of its vocabularies."""
+
+    `paths` are those of the model and of its vocabularies.
+    """
     found = next(filter(None, (_PAIR.search(path.name) for path in paths)), None)
     named = tuple(filter(None, found.groups())) if found else ("", "")
     codes = []

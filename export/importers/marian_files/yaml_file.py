@@ -1,5 +1,7 @@
-"""Reads Marian's YAML: settings, and vocabularies, whose pieces are text whatever they look like. Only what Marian
-writes is read: a tree without aliases, merges and tags, so that no file holds more than it has bytes."""
+"""Reads Marian's YAML: settings, and vocabularies, whose pieces are text whatever they look like.
+
+Only what Marian writes is read: a tree without aliases, merges and tags, so that no file holds more than it has bytes.
+"""
 
 import re
 from collections import Counter
@@ -47,7 +49,9 @@ def parse_settings(text: bytes) -> Mapping[str, Any]:
 
 def parse_pieces(name: str, text: bytes) -> dict[str, int]:
     """Return pieces and ids of a vocabulary that is no SentencePiece model: by its name YAML, JSON, or a list.
-    YAML has a line for each piece. A list's pieces are numbered from 0."""
+
+    YAML has a line for each piece. A list's pieces are numbered from 0.
+    """
     vocabulary = parse_vocabulary(text) if name.endswith(".json") else _vocabulary(name, text)
     if not is_unicode("".join(vocabulary)):
         raise ValueError("its pieces are not text: one has half of a surrogate pair")

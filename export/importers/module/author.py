@@ -52,7 +52,9 @@ class Author:
 
 def load_author(like: str, weights: Mapping[str, Tensor]) -> Author:
     """Run the function that `like` names, as in `factory.py:build`, and load the weights into the module it returns.
-    If the file has a function `logits(model, source_ids, target_ids)`, the module is called by it."""
+
+    If the file has a function `logits(model, source_ids, target_ids)`, the module is called by it.
+    """
     path, _, name = like.rpartition(":")
     if not path or not Path(path).is_file():
         what = f"{path} is not a file" if path else f"{like} names no function"

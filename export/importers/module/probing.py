@@ -27,7 +27,9 @@ class Affine(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Norm:
     """gain (x - mean) / sqrt(variance + epsilon) + bias; without mean and bias if it `is_rms`.
-    If epsilon `is_outside` the root, it is added to the standard deviation."""
+
+    If epsilon `is_outside` the root, it is added to the standard deviation.
+    """
 
     gain: Tensor
     bias: Tensor

@@ -64,7 +64,9 @@ class _Reading:
 
 def read(trace: Trace, ids: SpecialIds, most_positions: Sequence[int]) -> StoredModel:
     """Return the model that a trace computes, with so many positions of source and target if it has as many.
-    Raise `NotReadError` with the part that is none of ours."""
+
+    Raise `NotReadError` with the part that is none of ours.
+    """
     reading = _Reading(Probe(trace))
     stacks = find_stacks(trace)
     tables = [_embedding(reading, stack, limit) for stack, limit in zip(stacks, most_positions, strict=True)]

@@ -23,8 +23,11 @@ TOKENIZERS = (
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A checkpoint's metadata besides its `ModelConfig`. The limits count special tokens; after training on short
-    pairs, quality drops before positions run out. `bos_id`, `pad_id` and `unk_id` are never generated."""
+    """A checkpoint's metadata besides its `ModelConfig`.
+
+    The limits count special tokens; after training on short pairs, quality drops before positions run out. `bos_id`,
+    `pad_id` and `unk_id` are never generated.
+    """
 
     name: str
     source_language_code: str

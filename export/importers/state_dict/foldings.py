@@ -1,5 +1,8 @@
-"""Pure functions that turn tensors of other layouts into our weights, named by layouts. Each maps a tensor to ours, or
-to several by the words for `*` in their name. Rows are outputs: a weight is (out, in), a bias (out,)."""
+"""Pure functions that turn tensors of other layouts into our weights, named by layouts.
+
+Each maps a tensor to ours, or to several by the words for `*` in their name. Rows are outputs: a weight is (out, in), a
+bias (out,).
+"""
 
 import math
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Imports a bare state dict of a Transformer, accompanied by `--config`, tokenizers and languages.
-Its author's module, if there is one, tells what the weights are; or else their names do."""
+
+Its author's module, if there is one, tells what the weights are; or else their names do.
+"""
 
 from collections.abc import Mapping
 from contextlib import nullcontext

@@ -48,8 +48,11 @@ _OF_MODEL: dict[str, _Check] = {**dict.fromkeys(TARGET_IDS, (_is_number, "a toke
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The content of `--config`. `model` holds the keys of `ModelConfig`, unchecked, including the target's special
-    ids. The encoder reads `source_prefix_ids`, the text, any `source_eos_id`; `source_pad_id` is always masked."""
+    """The content of `--config`.
+
+    `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
+    `source_prefix_ids`, the text, any `source_eos_id`; `source_pad_id` is always masked.
+    """
 
     model: dict[str, Any]
     source_prefix_ids: tuple[int, ...] = ()
@@ -86,7 +89,9 @@ class Settings:
 
 def read_settings(given: Path | Mapping[str, Any] | None, saved: Mapping[str, Any], problems: list[str]) -> Settings:
     """Read a file or its content, beside what the checkpoint says, and check all but the values for `ModelConfig`.
-    Each problem is added to `problems`; the result is then only good for finding more of them."""
+
+    Each problem is added to `problems`; the result is then only good for finding more of them.
+    """
     file, content = (given.name, read_json(given)) if isinstance(given, Path) else ("--config", given or {})
     document = {**saved, **content}
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}

@@ -1,5 +1,7 @@
 """Copies bundles to a folder; each appears there once it is complete and verified.
-Containers do this before the server starts. What a killed attempt has left, the next one completes."""
+
+Containers do this before the server starts. What a killed attempt has left, the next one completes.
+"""
 
 import os
 import re

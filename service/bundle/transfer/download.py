@@ -37,8 +37,10 @@ def retried(request: Callable[[], T]) -> T:
 
 
 def download(name: str, read: Callable[[int], Iterator[bytes]], size: int, path: Path) -> None:
-    """Complete the file at `path`, which may have some of the `size` bytes already. Nothing of it is verified.
-    `read` yields what follows from an offset on, and may end early; then it is called again."""
+    """Complete the file at `path`, which may have some of the `size` bytes already.
+
+    Nothing of it is verified. `read` yields what follows from an offset on, and may end early; then it is called again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         if path.stat().st_size > size:

@@ -1,5 +1,7 @@
 """Lines that CommonMark takes for text: fences of containers, attributes, templates, mathematics, imports.
-Each stays as it is, but for a title in it. Sources: see `spans.py`."""
+
+Each stays as it is, but for a title in it. Sources: see `spans.py`.
+"""
 
 import itertools
 import re

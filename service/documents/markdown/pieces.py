@@ -38,7 +38,9 @@ _WORD_START = re.compile(r"[^\W_]+")
 
 class Inner(NamedTuple):
     """A text within markup: its stretch of the text of its block, the sign that ends it, and what follows it.
-    The stretch of a description whose words are the label of a reference ends behind that label, which is `suffix`."""
+
+    The stretch of a description whose words are the label of a reference ends behind that label, which is `suffix`.
+    """
 
     start: int
     end: int

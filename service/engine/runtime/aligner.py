@@ -24,8 +24,11 @@ Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and outp
 
 
 class Aligner:
-    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls. The engine's encoder encodes
-    sources again, as finished rows are gone from the caches: a second copy of its weights is not worth it."""
+    """Runs a bundle's alignment graph.
+
+    Thread-safe: it keeps no state between calls. The engine's encoder encodes sources again, as finished rows are gone
+    from the caches: a second copy of its weights is not worth it.
+    """
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
         self._encoder = encoder
@@ -59,8 +62,10 @@ class Aligner:
         return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Return (T, S) float32 per pair, rows summing to 1: how much target tokens attended to source tokens. Runs on
-        the caller's thread, similar lengths together, about 1,024 tokens after each checkpoint."""
+        """Return (T, S) float32 per pair, rows summing to 1: how much target tokens attended to source tokens.
+
+        Runs on the caller's thread, similar lengths together, about 1,024 tokens after each checkpoint.
+        """
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
         for batch in paced(_batches(pairs), every=1):
             try:

@@ -216,7 +216,9 @@ class DeviceCache:
 
 def _offsets(num_parts: int, part: int, num_heads: int, width: int, tokens: range) -> Indices:
     """Return a row's blocks, relative to its first one, that hold these tokens of all heads and parts.
-    `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for."""
+
+    `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for.
+    """
     assert tokens.stop <= width, f"{tokens.stop} tokens where there is room for {width}"
     parts = np.arange(num_parts)[:, None, None] * part
     heads = np.arange(num_heads)[:, None] * (width // BLOCK_TOKENS)

@@ -122,8 +122,11 @@ class FusedGraphs:
 
 
 class FusedRunner:
-    """Implements `runner.Runner`. Workers share sessions, but not caches, whose rows are the slots: they never move, so
-    neither does bound memory. Operators have threads of their own: all for a worker alone, else a share."""
+    """Implements `runner.Runner`.
+
+    Workers share sessions, but not caches, whose rows are the slots: they never move, so neither does bound memory.
+    Operators have threads of their own: all for a worker alone, else a share.
+    """
 
     def __init__(
         self,

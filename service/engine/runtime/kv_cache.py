@@ -69,7 +69,9 @@ class CacheShape:
 @dataclass(frozen=True, slots=True)
 class PastShape:
     """Parts of a row's own memory, each (H, C, D): of `capacity` tokens, of which the live ones are copied.
-    A state is laid out in the same way, as some tokens of one head that are all live from the first step on."""
+
+    A state is laid out in the same way, as some tokens of one head that are all live from the first step on.
+    """
 
     num_parts: int
     num_heads: int
@@ -88,8 +90,11 @@ class PastShape:
 
 
 class SourceBucket:
-    """The source length S that the rows are currently laid out for. A step's cost grows with S, which follows the
-    longest live source: up immediately, down after a while, as it copies rows."""
+    """The source length S that the rows are currently laid out for.
+
+    A step's cost grows with S, which follows the longest live source: up immediately, down after a while, as it copies
+    rows.
+    """
 
     def __init__(self, max_source_tokens: int) -> None:
         self._buckets = source_buckets(max_source_tokens)
@@ -142,7 +147,9 @@ class KVCache(Protocol):
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """Store each source of the last encoder run in its rows, which follow the first `num_live` rows.
-        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared."""
+
+        Return per source whether the encoder's output is finite; if not, its rows are unusable until cleared.
+        """
         ...
 
     def prepare_step(self, longest: int, num_live: int) -> None:

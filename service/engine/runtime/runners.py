@@ -25,8 +25,11 @@ BundleRunner = OnnxRunner | FusedRunner
 
 @dataclass(frozen=True, slots=True)
 class Runners:
-    """A model's runners, one per worker, what they run on, and its aligner. `kernels` is "plain", or "fused" and the
-    instruction set. `aligner` is `None` without an alignment graph: fused graphs record attention."""
+    """A model's runners, one per worker, what they run on, and its aligner.
+
+    `kernels` is "plain", or "fused" and the instruction set. `aligner` is `None` without an alignment graph: fused
+    graphs record attention.
+    """
 
     runners: Sequence[BundleRunner]
     kernels: str
@@ -49,8 +52,11 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
 
 
 def _num_workers(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> int:
-    """Return how many workers should run fused graphs. Workers of one thread never wait for each other, but each reads
-    all weights in each step: if these come from memory, one worker whose threads share its batch is faster."""
+    """Return how many workers should run fused graphs.
+
+    Workers of one thread never wait for each other, but each reads all weights in each step: if these come from memory,
+    one worker whose threads share its batch is faster.
+    """
     num_bytes = sum((directory / name).stat().st_size for name in manifest.checksums)
     if num_bytes <= 16 * 2**20:  # which stay in the CPU's caches
         return num_workers(session_config, config.max_slots)

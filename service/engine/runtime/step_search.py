@@ -44,7 +44,9 @@ Reorder = Callable[[Sequence[int], Sequence[int], Sequence[int]], None]
 
 class StepInputs:
     """`token_ids`, `lengths` and `source_lengths` of up to `max_slots` rows, in one contiguous block.
-    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory."""
+
+    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
+    """
 
     def __init__(self, max_slots: int, device: str | None) -> None:
         self._bytes = np.zeros(max_slots * 16, np.uint8)
@@ -170,7 +172,10 @@ class StepSearch:
 
     def run(self, num_rows: int, limits: RunLimits, make_step: MakeStep, reorder: Reorder) -> SearchRun:
         """Make a run's steps (`Runner.search`), each by `make_step`, after `reorder` copied caches (from rows, to rows,
-        numbers of tokens). It ends with the first row, or an exception: then rows are as before the step."""
+        numbers of tokens).
+
+        It ends with the first row, or an exception: then rows are as before the step.
+        """
         assert self._state is not None, "search before attach"
         self.control.write(num_rows, limits)
         library, stepper = self._library, self._stepper

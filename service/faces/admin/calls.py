@@ -26,8 +26,11 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """Operators' calls. All methods belong to the event loop's thread, and raise only ServiceError. `headers` have
-    lower-case names, and may hold a request id, a trace context and an API key, whose quotas then apply."""
+    """Operators' calls.
+
+    All methods belong to the event loop's thread, and raise only ServiceError. `headers` have lower-case names, and may
+    hold a request id, a trace context and an API key, whose quotas then apply.
+    """
 
     def __init__(
         self,

@@ -129,8 +129,11 @@ class AdminServer:
 
 
 def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
-    """Return why a request is rejected, in one line; empty if it is allowed. Header names are in lower case.
-    Beyond `faces.http.same_site`: a page can't send JSON to another site without a preflight, never answered here."""
+    """Return why a request is rejected, in one line; empty if it is allowed.
+
+    Header names are in lower case. Beyond `faces.http.same_site`: a page can't send JSON to another site without a
+    preflight, never answered here.
+    """
     if not has_own_host(headers, own_host):
         given = headers["host"]
         return f"Host is {given!r:.80}; allowed: addresses, names without a dot and that of --admin-host."

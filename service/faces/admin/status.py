@@ -1,5 +1,7 @@
 """The data of /status.json: models, errors, and numbers read from the metrics, counted nowhere else.
-The page computes rates and percentiles from the differences between two readings."""
+
+The page computes rates and percentiles from the differences between two readings.
+"""
 
 import dataclasses
 from collections import defaultdict
@@ -52,8 +54,10 @@ def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
 
 
 def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
-    """Return sums over all models and all calls that translate; histograms have cumulative counts per bound. `calls`
-    counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots."""
+    """Return sums over all models and all calls that translate; histograms have cumulative counts per bound.
+
+    `calls` counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots.
+    """
     sums: defaultdict[str, float] = defaultdict(float)
     calls: defaultdict[str, float] = defaultdict(float)
     buckets: dict[str, defaultdict[float, float]] = {name: defaultdict(float) for name in _HISTOGRAMS.values()}

@@ -1,5 +1,7 @@
 """Documents in DeepL's API: uploaded, polled until translated, and fetched once.
-Source: https://developers.deepl.com/api-reference/document."""
+
+Source: https://developers.deepl.com/api-reference/document.
+"""
 
 import asyncio
 import secrets

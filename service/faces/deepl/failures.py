@@ -41,8 +41,11 @@ def failure(error: ServiceError, call: Call) -> HttpAnswer:
 
 
 def status_for(error: ServiceError) -> int:
-    """Return the status that DeepL gives an error of this kind. Its clients retry on 429 and from 500 on. Callers who
-    have used up the tokens of a minute had better wait for the next one, as `/v2/usage` tells."""
+    """Return the status that DeepL gives an error of this kind.
+
+    Its clients retry on 429 and from 500 on. Callers who have used up the tokens of a minute had better wait for the
+    next one, as `/v2/usage` tells.
+    """
     if isinstance(error, QuotaExceeded) and error.given.get("unit") == "tokens":
         return QUOTA_EXCEEDED
     if isinstance(error, Unauthenticated):

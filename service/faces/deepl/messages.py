@@ -1,5 +1,7 @@
 """DeepL's messages of translation: parameters and answers.
-Source: https://developers.deepl.com/api-reference, and its OpenAPI document."""
+
+Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,8 @@
-"""Messages of our own API: bodies, answers, and their conversion to domain types. Fields are named as in `dragoman.v1`;
-those of options come from the tables in `domain/options.py` and `domain/translation.py`."""
+"""Messages of our own API: bodies, answers, and their conversion to domain types.
+
+Fields are named as in `dragoman.v1`; those of options come from the tables in `domain/options.py` and
+`domain/translation.py`.
+"""
 
 import enum
 import time

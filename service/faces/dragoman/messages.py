@@ -52,7 +52,9 @@ class NamedNumbers(Protocol):
 
 def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; raise `InvalidRequest` for unknown enum values or too many entries.
-    `deadline_seconds` is on the clock of `time.monotonic()`."""
+
+    `deadline_seconds` is on the clock of `time.monotonic()`.
+    """
     given: dict[str, Any] = {"texts": (), "source_language_code": "", "target_language_code": ""}
     for field, value in checked_fields(message):  # a call sets few of them
         attribute, convert = _REQUEST_FIELDS.get(field.name, (field.name, None))
@@ -113,8 +115,11 @@ def translation_to_pb(translation: Translation) -> pb.Translation:
 
 
 def _fill(message: pb.Translation, translation: Translation) -> None:
-    """Set the fields of an empty message. Parts are added in place and their fields set one by one, which takes a fifth
-    of the time of passing messages to a constructor: that copies them."""
+    """Set the fields of an empty message.
+
+    Parts are added in place and their fields set one by one, which takes a fifth of the time of passing messages to a
+    constructor: that copies them.
+    """
     message.text = translation.text
     message.finish_reason = FINISH_REASONS[translation.finish_reason]
     message.num_source_tokens = translation.num_source_tokens

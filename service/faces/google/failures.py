@@ -1,5 +1,8 @@
-"""Errors as Google's REST APIs return them. The details are those of `faces/grpc/status.py`, in JSON. See
-google.aip.dev/193 for v3; v2 has the form of Google's older APIs, which also list `errors`."""
+"""Errors as Google's REST APIs return them.
+
+The details are those of `faces/grpc/status.py`, in JSON. See google.aip.dev/193 for v3; v2 has the form of Google's
+older APIs, which also list `errors`.
+"""
 
 from http import HTTPStatus
 from typing import Any

@@ -44,7 +44,9 @@ T = TypeVar("T")
 
 def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
-    Raise `InvalidRequest` if a field of Google's own is wrong, `Unimplemented` for an unsupported option."""
+
+    Raise `InvalidRequest` if a field of Google's own is wrong, `Unimplemented` for an unsupported option.
+    """
     check_parent(message.parent)
     checked_fields(message)
     if not message.contents:
@@ -102,7 +104,9 @@ def response_to_pb(
 
 def finish_reasons(*answers: Sequence[Translation]) -> str:
     """Return the texts whose translation did not end normally, by reason, such as `length=0,7;ratio=3`.
-    The first such answer to a text counts. A list is short: trailers above 8 KiB are lost together with the answer."""
+
+    The first such answer to a text counts. A list is short: trailers above 8 KiB are lost together with the answer.
+    """
     indices: dict[FinishReason, list[int]] = {}
     for index, of_one_text in enumerate(zip(*answers, strict=True)):
         for translation in of_one_text:

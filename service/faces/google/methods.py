@@ -39,7 +39,9 @@ REQUESTS: Mapping[str, type[Message]] = MappingProxyType(
 
 class GoogleMethods:
     """The supported methods, for the event loop's thread; they raise only ServiceError.
-    `deadline_seconds` is on the clock of `time.monotonic()`."""
+
+    `deadline_seconds` is on the clock of `time.monotonic()`.
+    """
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
@@ -134,7 +136,9 @@ class GoogleMethods:
 
     def models(self, name: str, full_name: str) -> list[LoadedModel]:
         """Return the highest version of each model, or only of the model of this name; callers know it as `full_name`.
-        Raise `NotFound`, `Forbidden` if the key may not use it, or `Unavailable` while models are being loaded."""
+
+        Raise `NotFound`, `Forbidden` if the key may not use it, or `Unavailable` while models are being loaded.
+        """
         highest = {model.name: model for model in reversed(self._translator.models())}
         if not name:
             return list(highest.values())

@@ -16,8 +16,11 @@ _LOG = logging.getLogger(__name__)
 async def write(
     context: "grpc.aio.ServicerContext[Any, Any]", message: Any, deadline_seconds: float | None = None
 ) -> None:
-    """Write the next message of a stream once the caller has read enough of the previous ones. Raise `CancelledError`
-    if the caller is gone, or too slow for the deadline (of `time.monotonic()`); a status would wait, too."""
+    """Write the next message of a stream once the caller has read enough of the previous ones.
+
+    Raise `CancelledError` if the caller is gone, or too slow for the deadline (of `time.monotonic()`); a status would
+    wait, too.
+    """
     try:
         async with asyncio.timeout(None if deadline_seconds is None else deadline_seconds - time.monotonic()):
             await context.write(message)
@@ -29,7 +32,9 @@ async def end(
     context: "grpc.aio.ServicerContext[Any, Any]", status: RpcStatus, more_trailers: Metadata = ()
 ) -> NoReturn:
     """End the call with this status; its own trailers come last.
-    Raise `AbortError`, as the call has ended, or `CancelledError` if the caller is gone and misses the status."""
+
+    Raise `AbortError`, as the call has ended, or `CancelledError` if the caller is gone and misses the status.
+    """
     try:
         await context.abort(status.code, status.message, (*more_trailers, *status.trailing_metadata))
     except (asyncio.CancelledError, grpc.aio.AbortError):

@@ -38,8 +38,11 @@ _KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflect
 
 
 class CallInterceptor(Interceptor):
-    """Handles every call of every method; must be the only interceptor. To gRPC, all handlers take streams: it would
-    receive all single messages at once, `Intake` does so in turn. Handlers are built once per known method."""
+    """Handles every call of every method; must be the only interceptor.
+
+    To gRPC, all handlers take streams: it would receive all single messages at once, `Intake` does so in turn. Handlers
+    are built once per known method.
+    """
 
     def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
@@ -248,7 +251,9 @@ async def _each_parsed(
 
 def host_of(peer: str) -> str:
     """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000` or `ipv6:%5B2001:db8::1%5D:5000`.
-    All Unix sockets (`unix:`) count as one host."""
+
+    All Unix sockets (`unix:`) count as one host.
+    """
     kind, _, address = peer.partition(":")
     host = address.rpartition(":")[0]
     if kind != "ipv6":

@@ -101,8 +101,10 @@ class Receptions:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory for single messages being received, for those of streams, and for data held until answers are sent. A
-    message being received, or awaited on a stream, counts with the largest allowed size."""
+    """Memory for single messages being received, for those of streams, and for data held until answers are sent.
+
+    A message being received, or awaited on a stream, counts with the largest allowed size.
+    """
 
     held: ByteBudget
     singles: Receptions
@@ -143,8 +145,10 @@ class Intake:
         return hold
 
     async def receive(self, context: Context, hold: CallHold, caller: Hashable) -> bytes:
-        """Return the call's message; from its arrival on the call is open. Raise `InvalidRequest` without one,
-        `MemoryFull`, or `MessageTooSlow` if it took too long while others waited."""
+        """Return the call's message; from its arrival on the call is open.
+
+        Raise `InvalidRequest` without one, `MemoryFull`, or `MessageTooSlow` if it took too long while others waited.
+        """
         message: Any = await self._memory.singles.receive(context.read, context.peer())
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled

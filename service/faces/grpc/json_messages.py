@@ -29,7 +29,9 @@ def message_from_json(body: bytes, kind: type[M]) -> M:
 
 def message_of(document: Any, kind: type[M], given: str = "body") -> M:
     """Return the message of a document in protobuf's JSON, which errors call `given`.
-    Raise `InvalidRequest` if it is none, or has too many entries."""
+
+    Raise `InvalidRequest` if it is none, or has too many entries.
+    """
     if not isinstance(document, dict):
         raise _not_a(kind, "expected an object", given)
     if kind in MAXIMA:

@@ -9,8 +9,10 @@ _ALL = 2**31 - 1  # on one page
 
 
 def num_connections() -> int:
-    """Return the number of open connections of this process's gRPC servers. Thread-safe.
-    Those closed because of `grpc.max_allowed_incoming_connections` are counted nowhere."""
+    """Return the number of open connections of this process's gRPC servers.
+
+    Thread-safe. Those closed because of `grpc.max_allowed_incoming_connections` are counted nowhere.
+    """
     servers = json.loads(cygrpc.channelz_get_servers(0)).get("server", ())
     return sum(_num_connections(int(server["ref"]["serverId"])) for server in servers)
 

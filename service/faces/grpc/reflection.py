@@ -1,5 +1,7 @@
 """gRPC's reflection in both versions: v1, which today's tools ask first, and v1alpha, all that grpcio-reflection has.
-Both have the same messages: https://github.com/grpc/grpc-proto/blob/master/grpc/reflection/v1/reflection.proto."""
+
+Both have the same messages: https://github.com/grpc/grpc-proto/blob/master/grpc/reflection/v1/reflection.proto.
+"""
 
 from collections.abc import Iterable
 

@@ -27,7 +27,9 @@ class ServerTls:
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         """Read the files, or raise `FileProblem` if unreadable, mismatched or out of date.
-        With `client_ca`, only accept clients with a certificate of one of these authorities."""
+
+        With `client_ca`, only accept clients with a certificate of one of these authorities.
+        """
         paths = [certificate, key, *([client_ca] if client_ca else [])]
         self._files = WatchedFiles(paths, lambda: _read(certificate, key, client_ca))
         self._handed_out = self._files.current

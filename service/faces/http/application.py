@@ -39,8 +39,11 @@ class FormPart:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET. `parts`
-    are the open ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty."""
+    """A request.
+
+    `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET. `parts` are the open
+    ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty.
+    """
 
     method: str
     path: str
@@ -114,7 +117,9 @@ def method_of(head: Head) -> str:
 
 async def read_body(exchange: Exchange, max_body_bytes: int, arrives: Callable[[int], None] | None = None) -> bytes:
     """Return a request's body; `arrives` is called with the size of each part, and may raise.
-    Raise `BodyTooLarge` above `max_body_bytes`, `ClientGone` if the client disconnects."""
+
+    Raise `BodyTooLarge` above `max_body_bytes`, `ClientGone` if the client disconnects.
+    """
     size = exchange.head.body_bytes
     if size > max_body_bytes:
         raise BodyTooLarge(str(size), max_body_bytes)

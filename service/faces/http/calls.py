@@ -49,8 +49,10 @@ class HttpCalls:
         cors: Cors,
         page_rules: PageRules | None = None,
     ) -> None:
-        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow. Once it
-        `is_draining`, each answer ends its connection, so that the client's next call goes to another server."""
+        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow.
+
+        Once it `is_draining`, each answer ends its connection, so that the client's next call goes to another server.
+        """
         pipeline.knows((route.name, route.kind) for route in routes.all)
         self._routes = routes
         self._pipeline = pipeline

@@ -24,7 +24,10 @@ class ChunkReader:
 
     def take(self, received: bytearray) -> bytes:
         """Remove and return the content at the beginning of `received`, up to `MAX_CHUNKS` of it, but some if there is
-        any. Raise `HeadRefused` if it is malformed."""
+        any.
+
+        Raise `HeadRefused` if it is malformed.
+        """
         content: list[bytes | bytearray] = []
         at = 0
         most = self.num_chunks + MAX_CHUNKS

@@ -88,8 +88,11 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def eof_received(self) -> bool:
-        """Return whether to stay open. A caller that sends no more is taken as gone, as by nginx: whether it would
-        still read can't be known, and its call takes slots from others. Operators' requests are answered."""
+        """Return whether to stay open.
+
+        A caller that sends no more is taken as gone, as by nginx: whether it would still read can't be known, and its
+        call takes slots from others. Operators' requests are answered.
+        """
         self._is_last = True
         return self.state in (State.WORKING, State.ANSWERING) and not self._connections.limits.cancels
 

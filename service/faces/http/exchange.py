@@ -80,7 +80,9 @@ class Exchange:
 
     async def read(self) -> bytes:
         """Return the next part of the body; empty at its end.
-        Raise `ClientGone`, or a `ServiceError` if it is malformed or too slow, or the server stops."""
+
+        Raise `ClientGone`, or a `ServiceError` if it is malformed or too slow, or the server stops.
+        """
         while not (part := self._take()) and not self.is_received:
             if self._asks_first and not self._wire.received:
                 self._asks_first = False

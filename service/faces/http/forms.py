@@ -20,7 +20,9 @@ _DIGITS[list(b"0123456789abcdef")] = _DIGITS[list(b"0123456789ABCDEF")] = np.ara
 
 def fields_of(form: bytes) -> list[tuple[str, str]]:
     """Return the names and values of a form, in order; raise `InvalidRequest` if too many, or not UTF-8.
-    Like `urllib.parse.parse_qsl` with blank values kept, which takes 0.5 s and 180 MiB for 1 MiB of `%`."""
+
+    Like `urllib.parse.parse_qsl` with blank values kept, which takes 0.5 s and 180 MiB for 1 MiB of `%`.
+    """
     form = form.removeprefix(codecs.BOM_UTF8)
     if not form:
         return []

@@ -29,8 +29,11 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+([0-9]{1,15})[ \t]*+\r\n", re.
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A request's head. `path` is as sent, without query; names of `headers` are in lower case, the last counts, of
-    lists all. `body_bytes` is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the answer."""
+    """A request's head.
+
+    `path` is as sent, without query; names of `headers` are in lower case, the last counts, of lists all. `body_bytes`
+    is the body's length, or `CHUNKED`; if `is_last`, the connection ends after the answer.
+    """
 
     method: str
     path: str
@@ -44,7 +47,9 @@ class Head:
 
 def find_end(received: bytearray, begin: int) -> int:
     """Return where the head at the beginning of `received` ends, or 0 if it is incomplete.
-    What is before `begin` was searched before. Raise `HeadRefused` if it is too large, or can't become a head."""
+
+    What is before `begin` was searched before. Raise `HeadRefused` if it is too large, or can't become a head.
+    """
     begin = max(0, begin - len(_END) + 1)
     end = received.find(_END, begin)
     end = end + len(_END) if end >= 0 else 0
@@ -63,7 +68,9 @@ def find_end(received: bytearray, begin: int) -> int:
 
 def parse_head(head: bytes) -> Head:
     """Parse a complete head; of too many headers, which are to be refused, only the first ones.
-    Raise `HeadRefused` if it is not of HTTP/1.0 or 1.1, its path is too long, or the end of the body is ambiguous."""
+
+    Raise `HeadRefused` if it is not of HTTP/1.0 or 1.1, its path is too long, or the end of the body is ambiguous.
+    """
     num_headers = head.count(b"\n") - 2
     if num_headers > MAX_HEADERS:
         head = _LINE_END.join(head.split(_LINE_END, MAX_HEADERS + 1)[:-1]) + _END
@@ -100,7 +107,9 @@ def parse_head(head: bytes) -> Head:
 
 def num_requests(received: bytearray, begin: int, most: int) -> int:
     """Return how many requests begin behind `begin`, where one does; more than `most` count as one more.
-    Only complete heads count. Contents of bodies do not, unless they are in chunks."""
+
+    Only complete heads count. Contents of bodies do not, unless they are in chunks.
+    """
     number = 0
     while number <= most and (end := received.find(_END, begin)) >= 0:
         number += received.find(b" HTTP/1.", begin, end) >= 0

@@ -137,7 +137,9 @@ class _Reception:
 
 class _Identification:
     """Identifies a caller: by a key in the headers, else where the API has keys, in the query or the body.
-    Without keys the caller is its host. Calls that need no key where others do are nobody's."""
+
+    Without keys the caller is its host. Calls that need no key where others do are nobody's.
+    """
 
     def __init__(self, pipeline: CallPipeline, call: Call, route: Route, metadata: Metadata) -> None:
         self._pipeline = pipeline
@@ -147,7 +149,9 @@ class _Identification:
 
     def by(self, reception: _Reception, *, is_last: bool = False) -> bool:
         """Identify the caller by what has arrived, and return whether it is known, or else more must arrive.
-        Raise `Unauthenticated` if the key is unknown or expired, or if there is none and this `is_last`."""
+
+        Raise `Unauthenticated` if the key is unknown or expired, or if there is none and this `is_last`.
+        """
         if not self._route.needs_key or not self._pipeline.asks_for_keys:
             return self._route.needs_key
         metadata = self._metadata

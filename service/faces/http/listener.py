@@ -1,5 +1,8 @@
-"""HTTP on a port: accepts connections, and counts each from then on, before any handshake. For operators on a thread
-with its own event loop, which answers even if the server's is stuck; for callers on the server's."""
+"""HTTP on a port: accepts connections, and counts each from then on, before any handshake.
+
+For operators on a thread with its own event loop, which answers even if the server's is stuck; for callers on the
+server's.
+"""
 
 import asyncio
 import logging
@@ -98,8 +101,11 @@ class HttpListener:
     """Listens once constructed; answers from `start` to `stop`."""
 
     def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
-        """Open the port, or raise `PortError`; 0 takes any free one. `app` is called on this listener's event loop.
-        `purpose`, and `flag`, the port's setting, are for error messages."""
+        """Open the port, or raise `PortError`; 0 takes any free one.
+
+        `app` is called on this listener's event loop. `purpose`, and `flag`, the port's setting, are for error
+        messages.
+        """
         check_port(host, port, purpose, flag)
         try:
             listening = _listening_socket(host, port)

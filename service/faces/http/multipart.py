@@ -94,7 +94,9 @@ class FormReader:
 
 def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
     """Return the fields of a form in either encoding, in order and without files; `None` for another body.
-    Raise `InvalidRequest` as `fields_of`, or if a field is not UTF-8."""
+
+    Raise `InvalidRequest` as `fields_of`, or if a field is not UTF-8.
+    """
     kind = content_type(request)
     if is_form(request):
         return fields_of(request.body)

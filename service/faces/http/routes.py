@@ -108,8 +108,11 @@ class Routes:
                 self._fixed[path] = Found(there, _NO_PARTS)
 
     def find(self, path: str) -> Found | None:
-        """Return the routes of a path, as sent. Without one, the path is tried without the server's prefix, and with
-        single slashes and none at its end: clients produce those from an address that ends with one."""
+        """Return the routes of a path, as sent.
+
+        Without one, the path is tried without the server's prefix, and with single slashes and none at its end: clients
+        produce those from an address that ends with one.
+        """
         return self._exact(path) or self._exact(self._plain(path))
 
     def _plain(self, path: str) -> str:

@@ -91,8 +91,11 @@ def has_own_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """Rules for requests from browsers to a port without keys. Pages of `origins` may do everything. `own_host` is the
-    port's name besides addresses and names without a dot; `None`: any name."""
+    """Rules for requests from browsers to a port without keys.
+
+    Pages of `origins` may do everything. `own_host` is the port's name besides addresses and names without a dot;
+    `None`: any name.
+    """
 
     origins: frozenset[str]
     own_host: str | None
@@ -120,7 +123,9 @@ class PageRules:
 
 def page_rules(origins: Iterable[str], own_host: str, *, asks_for_keys: bool, takes_anyone: bool) -> PageRules | None:
     """Return the rules of the port for calls, which `takes_anyone` if configured so (`http_without_keys`).
-    With keys there are none: no page has one, and browsers don't add it, unlike cookies."""
+
+    With keys there are none: no page has one, and browsers don't add it, unlike cookies.
+    """
     return None if asks_for_keys else PageRules(frozenset(origins), None if takes_anyone else own_host)
 
 

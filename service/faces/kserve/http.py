@@ -1,5 +1,7 @@
 """The Open Inference Protocol: `faces/kserve/methods.py` in JSON, with the paths and statuses of Triton.
-See its `inference_rest.md`, and Triton's extensions: binary data, model configuration, model repository, statistics."""
+
+See its `inference_rest.md`, and Triton's extensions: binary data, model configuration, model repository, statistics.
+"""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,7 @@
 """KServe's messages in JSON, and binary data after Inference-Header-Content-Length bytes; Content-Type does not matter.
-See `inference_rest.md` of the Open Inference Protocol and Triton's `extension_binary_data.md`."""
+
+See `inference_rest.md` of the Open Inference Protocol and Triton's `extension_binary_data.md`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -85,8 +87,11 @@ def parsed(document: bytes, kind: type[B]) -> B:
 
 
 def infer_body_of(request: HttpRequest) -> tuple[InferBody, bytes]:
-    """Return the JSON of a request, and the binary data after it. Raise `InvalidRequest` if the body is compressed, is
-    no such request or names another model than the URL, or the header is wrong."""
+    """Return the JSON of a request, and the binary data after it.
+
+    Raise `InvalidRequest` if the body is compressed, is no such request or names another model than the URL, or the
+    header is wrong.
+    """
     whole = request.body
     length = _json_length(request, len(whole))
     body = parsed(whole[:length], InferBody)
@@ -99,7 +104,9 @@ def infer_body_of(request: HttpRequest) -> tuple[InferBody, bytes]:
 
 def infer_request(model: tuple[str, str], body: InferBody, data: bytes) -> pb.ModelInferRequest:
     """Return a request with typed contents; `model` is a name and a version, `data` follow the JSON.
-    Raise `InvalidRequest` if data and inputs don't match, an element is not a text, or a parameter has a wrong type."""
+
+    Raise `InvalidRequest` if data and inputs don't match, an element is not a text, or a parameter has a wrong type.
+    """
     elements = _elements(body.inputs, data)
     message = pb.ModelInferRequest(model_name=model[0], model_version=model[1], id=body.id or "")
     fill(message.parameters, body.given)
@@ -156,8 +163,11 @@ def answer_of(response: pb.ModelInferResponse, is_binary: Callable[[str], bool])
 
 
 def document_of(message: Message) -> dict[str, Any]:
-    """Return a message as JSON in Triton's form. Names are the .proto's, and 64-bit numbers are numbers, unlike in
-    protobuf's JSON. Scalars and lists may be empty; messages and members of a `oneof` are there only if set."""
+    """Return a message as JSON in Triton's form.
+
+    Names are the .proto's, and 64-bit numbers are numbers, unlike in protobuf's JSON. Scalars and lists may be empty;
+    messages and members of a `oneof` are there only if set.
+    """
     return {
         field.name: _plain(field, getattr(message, field.name))
         for field in message.DESCRIPTOR.fields

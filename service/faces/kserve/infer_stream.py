@@ -37,8 +37,10 @@ class InferStream:
         self._error: ServiceError | None = None
 
     async def run(self, requests: AsyncIterator[pb.ModelInferRequest], write: Write, closing: asyncio.Event) -> None:
-        """Answer all requests; once `closing` is set, only those already read. Raise a `ServiceError` if a request
-        can't be read, memory is short, or the server closes, after earlier answers."""
+        """Answer all requests; once `closing` is set, only those already read.
+
+        Raise a `ServiceError` if a request can't be read, memory is short, or the server closes, after earlier answers.
+        """
         try:
             async with asyncio.TaskGroup() as tasks:
                 reading = tasks.create_task(self._read(requests, tasks))

@@ -57,8 +57,11 @@ class InferCall:
 def call_from_pb(
     message: pb.ModelInferRequest, model: LoadedModel, now_seconds: float, deadline_seconds: float
 ) -> InferCall:
-    """Return the caller's request of `model`; times are on the clock of `time.monotonic()`. Raise `InvalidRequest` for
-    an unknown, missing or wrong tensor or parameter, `Unimplemented` for shared memory or classification."""
+    """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
+
+    Raise `InvalidRequest` for an unknown, missing or wrong tensor or parameter, `Unimplemented` for shared memory or
+    classification.
+    """
     checked_fields(message)
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)

@@ -40,7 +40,9 @@ _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
 class KServeMethods:
     """The supported methods, for the event loop's thread; they raise only ServiceError.
-    An empty `version` means the highest one. There is one repository, whose name is empty."""
+
+    An empty `version` means the highest one. There is one repository, whose name is empty.
+    """
 
     def __init__(self, translator: Translator, control: ModelControl, phase: Callable[[], Phase]) -> None:
         self._translator = translator
@@ -186,8 +188,11 @@ def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
 
 
 def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
-    """Return a model's statistics since it was loaded. As in Triton, phases have the count of successful calls:
-    perf_analyzer fails where their counts differ, as they would while calls are between two phases."""
+    """Return a model's statistics since it was loaded.
+
+    As in Triton, phases have the count of successful calls: perf_analyzer fails where their counts differ, as they
+    would while calls are between two phases.
+    """
     statistics = model.statistics
     steps = statistics.step_seconds()
     count = statistics.succeeded.count

@@ -23,7 +23,9 @@ _LENGTH = struct.Struct("<I")
 
 def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
     """Return the elements of a BYTES tensor, from its own contents if `raw` is None; for its shape see `num_elements`.
-    Raise `InvalidRequest` if datatype, shape, contents or UTF-8 are wrong, `Unimplemented` for shared memory."""
+
+    Raise `InvalidRequest` if datatype, shape, contents or UTF-8 are wrong, `Unimplemented` for shared memory.
+    """
     name = tensor.name
     checked_fields(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)
@@ -68,7 +70,9 @@ def check_parameters(name: str, parameters: object) -> None:
 
 def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
     """Return the elements of raw contents, each with its length before it, four bytes, little-endian.
-    Raise `InvalidRequest` if the contents end within an element, or continue after `num_elements`."""
+
+    Raise `InvalidRequest` if the contents end within an element, or continue after `num_elements`.
+    """
     elements: list[bytes] = []
     position = 0
     while position < len(raw):

@@ -1,5 +1,7 @@
 """LibreTranslate's API: translate texts and files, detect languages, list them, and what its pages ask for.
-Suggestions are switched off, and answered as LibreTranslate answers them then."""
+
+Suggestions are switched off, and answered as LibreTranslate answers them then.
+"""
 
 import time
 from collections.abc import Sequence
@@ -34,7 +36,10 @@ class Files:
         self, documents: DocumentTranslator, kept: DocumentKeeper, *, url: str, prefix: str, own_host: str, scheme: str
     ) -> None:
         """Begin callers' addresses with `url`, else with `scheme` and a trusted `Host`, else with a path; then
-        `prefix`. A trusted `Host` is an address, localhost or `own_host`; a proxy may state another scheme."""
+        `prefix`.
+
+        A trusted `Host` is an address, localhost or `own_host`; a proxy may state another scheme.
+        """
         self._documents = documents
         self._kept = kept
         self._url = url.rstrip("/").removesuffix(prefix)

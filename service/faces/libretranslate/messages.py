@@ -1,5 +1,7 @@
 """LibreTranslate's messages: bodies, answers, and their conversion to domain types.
-Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself."""
+
+Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -75,8 +77,11 @@ class Parameters:
 
 
 def body_of(request: HttpRequest, kind: type[T]) -> T:
-    """Read a call's parameters: an object in JSON, or the fields of a form and of the query. `q` repeated, `q[]` or
-    `q[0]` is a list; else the first field counts. Raise `InvalidRequest` for another type or a malformed body."""
+    """Read a call's parameters: an object in JSON, or the fields of a form and of the query.
+
+    `q` repeated, `q[]` or `q[0]` is a list; else the first field counts. Raise `InvalidRequest` for another type or a
+    malformed body.
+    """
     of_form = fields_of_any_form(request)
     if of_form is None and (request.body or content_type(request) == JSON):
         if not is_json(request):
@@ -96,7 +101,9 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
 
 def parameters_of(body: TranslateBody, deadline_seconds: float) -> Parameters:
     """Return a call's parameters; raise `InvalidRequest` if one is missing or wrong; the translator checks others.
-    `deadline_seconds` is on the clock of `time.monotonic()`."""
+
+    `deadline_seconds` is on the clock of `time.monotonic()`.
+    """
     texts, is_list = texts_of(body.q)
     for name, value in (("source", body.source), ("target", body.target)):
         if not value:
@@ -151,8 +158,10 @@ def answer_document(
 
 
 def detections_document(detected: Sequence[DetectedLanguage], served: Collection[str]) -> list[Document]:
-    """Return the languages that a text may be in, best first, without those of less than one per cent. For a text
-    without a language that is English, as LibreTranslate answers, or `auto` where English is not `served`."""
+    """Return the languages that a text may be in, best first, without those of less than one per cent.
+
+    For a text without a language that is English, as LibreTranslate answers, or `auto` where English is not `served`.
+    """
     best, *others = detected
     if best.language_code == UNDETERMINED and _NO_LANGUAGE.language_code not in served:
         return [_detection(DetectedLanguage(AUTO, 0.0))]

@@ -1,5 +1,7 @@
 """OpenAI's messages; language pairs are names of models: `en-de`, `dragoman/en-de`, or `NAME:en-de` of one model.
-Source: https://platform.openai.com/docs/api-reference/chat, and /responses."""
+
+Source: https://platform.openai.com/docs/api-reference/chat, and /responses.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -219,8 +221,11 @@ class NamedPair:
 
 
 def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
-    """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`. Raise `NotFound`
-    unless a model has it, or two by way of a pivot language, or a served language is paired with itself."""
+    """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`.
+
+    Raise `NotFound` unless a model has it, or two by way of a pivot language, or a served language is paired with
+    itself.
+    """
     name, _, pair = given.removeprefix(_OWNER).rpartition(":")
     found: list[tuple[int, NamedPair]] = []
     for each in catalogue.models:

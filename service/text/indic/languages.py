@@ -56,7 +56,9 @@ def conversion(source: str, target: str) -> Rule:
 
 def _in_tamil(place: int) -> int:
     """Return the place of Tamil's letter instead: it writes all stops of a row, but the nasal, as the first.
-    The rows of five begin at 0x15; the last one, of the lips, is moved by one."""
+
+    The rows of five begin at 0x15; the last one, of the lips, is moved by one.
+    """
     row, column = divmod(place - 0x15, 5)
     if 0x15 <= place <= 0x28 and place != _TAMIL_JA and 0 < column < 4:
         return 0x15 + 5 * row

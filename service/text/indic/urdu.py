@@ -1,5 +1,7 @@
 """Normal forms of Urdu's script, also for Kashmiri and Sindhi: Arabic presentation forms, diacritics, spaces.
-From urduhack 1.1 (MIT) as indic-nlp-library uses it."""
+
+From urduhack 1.1 (MIT) as indic-nlp-library uses it.
+"""
 
 import unicodedata
 

@@ -104,7 +104,9 @@ class BlockTranslation:
 @dataclass(frozen=True, slots=True)
 class Block:
     """A text between block-level tags as a reader sees it: without tags, decoded, white space collapsed, trimmed.
-    `protected` parts of `text` stay: the texts of elements that are copied with their tags, each as a unit."""
+
+    `protected` parts of `text` stay: the texts of elements that are copied with their tags, each as a unit.
+    """
 
     text: str
     protected: tuple[Span, ...]

@@ -1,5 +1,7 @@
 """Sibling elements that are separate items: the entries of a menu, a toolbar, a breadcrumb, a tag list.
-As one text, an entry might take the words of another. So each is a text of its own: their tags become boundaries."""
+
+As one text, an entry might take the words of another. So each is a text of its own: their tags become boundaries.
+"""
 
 import re
 from collections.abc import Sequence

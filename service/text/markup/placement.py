@@ -155,8 +155,10 @@ class _Placer:
                 self._last[source_word] = index
 
     def regions(self, parent: Node, low: int, high: int, depth: int) -> list[tuple[int, int, bool]]:
-        """Return the words of each of `parent`'s children, from start to before end, all within `low` to `high`. A
-        child without words is placed before the word `low`, or, if the third value is true, after the previous word."""
+        """Return the words of each of `parent`'s children, from start to before end, all within `low` to `high`.
+
+        A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
+        """
         elements = [child for child in parent.children if child.has_text]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
             spans = [(low, high)]

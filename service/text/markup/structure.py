@@ -53,8 +53,11 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
 
 class _Reading:
-    """The parts of a document so far; later tokens may make boundaries of open ones. `_resumed`: where untranslated
-    regions go on, after a translated element, and end; `_lasting_links`: tags of links beyond their paragraph."""
+    """The parts of a document so far; later tokens may make boundaries of open ones.
+
+    `_resumed`: where untranslated regions go on, after a translated element, and end; `_lasting_links`: tags of links
+    beyond their paragraph.
+    """
 
     def __init__(self, html: str, tokens: Sequence[Token]) -> None:
         self._html, self._tokens = html, tokens

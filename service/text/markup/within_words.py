@@ -1,5 +1,8 @@
-"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`. A word is placed as a whole, as its
-parts have no translation. Within it, tags keep their distance in letters from the nearer end."""
+"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`.
+
+A word is placed as a whole, as its parts have no translation. Within it, tags keep their distance in letters from the
+nearer end.
+"""
 
 import re
 from bisect import bisect_right
@@ -18,7 +21,9 @@ _SEPARATOR = re.compile(r"([\W_]+)")
 
 def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     """Put nodes that are within the same word into a group, which is a node over the word.
-    Of an element that begins or ends within a word and has others too, that tag is in the group."""
+
+    Of an element that begins or ends within a word and has others too, that tag is in the group.
+    """
     nodes = [root]
     for node in nodes:
         nodes += node.children

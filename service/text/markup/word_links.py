@@ -141,7 +141,9 @@ def best_span(
 
 def fitted(wanted_needs: Sequence[int], spans: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
     """Move `spans` as little as needed so that they are sorted, disjoint, in bounds and have the words they need.
-    `wanted_needs` has the number of words that each needs. If there are too few words, the first spans get them."""
+
+    `wanted_needs` has the number of words that each needs. If there are too few words, the first spans get them.
+    """
     spare = high - low
     needs: list[int] = []
     for need in wanted_needs:
@@ -162,7 +164,9 @@ def with_letters(
     needs: Sequence[int], spans: Sequence[tuple[int, int]], low: int, high: int, num_before: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Move `spans`, sorted and disjoint, like `fitted`, so that each has the words without punctuation that it `needs`.
-    `num_before` counts those before each word, and before the end. If there are too few in all, the spans stay."""
+
+    `num_before` counts those before each word, and before the end. If there are too few in all, the spans stay.
+    """
     found = [(num_before[start], num_before[end]) for start, end in spans]
     if all(end - start >= need for (start, end), need in zip(found, needs, strict=True)):
         return list(spans)

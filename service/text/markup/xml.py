@@ -44,7 +44,9 @@ class NotXml(ValueError):
 @dataclass(frozen=True, slots=True)
 class TagRules:
     """Names of elements that are not translated, that always end a sentence, and that never do.
-    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway."""
+
+    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway.
+    """
 
     ignored: Collection[str] = ()
     splitting: Collection[str] = ()
@@ -86,8 +88,11 @@ class _Node:
 
 
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
-    """Return a document, or a part of one, as HTML. Passes checkpoints. CDATA becomes text; `&` without a reference and
-    `<` without a tag are text. As in HTML, `<br>` needs no end tag, and attributes no quotes and values."""
+    """Return a document, or a part of one, as HTML.
+
+    Passes checkpoints. CDATA becomes text; `&` without a reference and `<` without a tag are text. As in HTML, `<br>`
+    needs no end tag, and attributes no quotes and values.
+    """
     root = _tree(xml)
     output: list[str] = []
     openings: list[str] = []

@@ -1,5 +1,8 @@
-"""The kinds of placeholders, one table: the notation of each, and its origin. All repetitions are bounded, possessive
-or end at the next sign of their kind, so that any text takes linear time. None spans several lines."""
+"""The kinds of placeholders, one table: the notation of each, and its origin.
+
+All repetitions are bounded, possessive or end at the next sign of their kind, so that any text takes linear time. None
+spans several lines.
+"""
 
 import re
 from dataclasses import dataclass
@@ -55,8 +58,10 @@ _FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of placeholder: the signs that it begins with, and a regular expression; its origin is beside it. One that
-    `is_apart` separates texts; one that `is_paired` counts only if the text has both: `[left]` and `[/left]`."""
+    """A kind of placeholder: the signs that it begins with, and a regular expression; its origin is beside it.
+
+    One that `is_apart` separates texts; one that `is_paired` counts only if the text has both: `[left]` and `[/left]`.
+    """
 
     signs: str
     pattern: str

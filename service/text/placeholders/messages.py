@@ -43,8 +43,11 @@ class _Open:
 
 
 def find_messages(text: str) -> Iterator[Part]:
-    """Yield the untranslated parts of ICU's messages with branches, as (start, end, is_apart), in order. All around the
-    branches is apart; the `#` in a plural's branch stands for its number. Malformed or deep messages are text."""
+    """Yield the untranslated parts of ICU's messages with branches, as (start, end, is_apart), in order.
+
+    All around the branches is apart; the `#` in a plural's branch stands for its number. Malformed or deep messages are
+    text.
+    """
     messages = sorted(_messages(text), key=lambda message: message.start)
     parts: list[Part] = []
     done = 0  # in plurals, the numbers up to here are found

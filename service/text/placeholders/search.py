@@ -65,7 +65,9 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
 
 def _fenced(text: str) -> Iterator[Placeholder]:
     """Yield code between runs of three or more backquotes, the second no shorter, as in chats.
-    It has several lines only if the first run is at the beginning of the code, or at an end of a line."""
+
+    It has several lines only if the first run is at the beginning of the code, or at an end of a line.
+    """
     opening: re.Match[str] | None = None
     for found in paced(_FENCE.finditer(text)):
         if opening is None or (opening[1] is None and _LINE_END.search(text, opening.end(), found.start())):
