@@ -8,6 +8,8 @@ import enum
 import re
 from collections.abc import Sequence
 
+from service.documents.document import notes_on_left
+
 TEXT_OPTIONS = ("alt", "caption")
 """The options of any directive whose values are text."""
 TEXT_ROLES = "(?:std:)?(?:ref|numref|doc|term|any|download)"
@@ -52,7 +54,7 @@ def kind_of(name: str) -> Directive:
     return next(kind for kind in Directive if kind.value.fullmatch(name.lower()))
 
 
-def unknown_directives(names: Sequence[str]) -> str:
-    """Return the note about directives that were left, as nobody knows what of them is text."""
+def unknown_directives(names: Sequence[str]) -> list[str]:
+    """Return the note on directives that were left, as nobody knows what of them is text, if there are any."""
     some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
-    return f"{len(names)} unknown directives were left as they are: {some}."
+    return notes_on_left(len(names), "unknown directive", why=some)

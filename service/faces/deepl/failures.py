@@ -46,7 +46,7 @@ def status_for(error: ServiceError) -> int:
     Its clients try again on 429 and on all from 500 on. Whoever has used up the tokens of a minute does better to wait
     for the next one, as `/v2/usage` tells.
     """
-    if isinstance(error, QuotaExceeded) and error.given.get("unit") == "tokens":
+    if isinstance(error, QuotaExceeded) and error.given.get("unit") == "token":
         return QUOTA_EXCEEDED
     if isinstance(error, Unauthenticated):
         return HTTPStatus.FORBIDDEN
