@@ -63,7 +63,7 @@ def setting() -> str:
     """
     value = os.environ.get(SETTING) or REQUIRE
     if value not in (REQUIRE, NEVER) and not Path(value).is_file():
-        raise ValueError(f"{SETTING}={value}; must be {REQUIRE}, {NEVER} or the path of a library that exists")
+        raise ValueError(f"{SETTING} is {value!r}; allowed: {REQUIRE}, {NEVER} or the path of a library")
     return value
 
 
@@ -75,6 +75,6 @@ def platform_tag(library: bytes) -> str:
     """
     machine = int.from_bytes(library[18:20], "little")
     if library[:4] != b"\x7fELF" or machine not in ARCHITECTURES:
-        raise ValueError(f"the kernels' library is not one for Linux on {', '.join(ARCHITECTURES.values())}")
+        raise ValueError(f"the kernels' library is not for Linux on one of {', '.join(ARCHITECTURES.values())}")
     needed = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)\b", library)]
     return f"manylinux_2_{max([17, *needed])}_{ARCHITECTURES[machine]}"

@@ -11,6 +11,7 @@ from export.command_group import CommandGroup
 from export.command_options import found_here, parsed_settings, usable_name
 from export.importers.registry import NAMES, by_suffix
 from export.training.command import score, train
+from service.domain.errors import counted
 
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
@@ -27,12 +28,12 @@ main.add_command(train)
 main.add_command(score)
 
 
-@main.command(short_help="Write the bundle of CHECKPOINT, verified.")
+@main.command(short_help="Convert CHECKPOINT to a bundle, and verify it.")
 @click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
-@click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
+@click.option("--all", "is_all", is_flag=True, help="Convert all checkpoints in the folder CHECKPOINT.")
 @click.option("--name", callback=usable_name, help="Name of the model; by default NAME of --output ROOT/NAME/1.")
 @click.option(
     "--precision",
@@ -52,7 +53,7 @@ main.add_command(score)
     metavar="NAME=VALUE",
     multiple=True,
     callback=parsed_settings,
-    help="Another value, in JSON, for a setting of transformers' generate; null for none. May be given several times.",
+    help="Override a setting of transformers' generate, as JSON; null removes it. May be repeated.",
 )
 @click.option("--base", help="For a PEFT adapter: its base model, into which it is merged.")
 @click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
@@ -169,7 +170,7 @@ def convert(
         codes.append(code)
         if code:
             click.echo(f"export: {problem}", err=True)
-    _say(f"converted {codes.count(0)} of {len(found)} checkpoints")
+    _say(f"converted {codes.count(0)} of {counted(len(found), 'checkpoint')}")
     sys.exit(next(filter(None, codes), 0))
 
 
@@ -217,15 +218,15 @@ def inspect(bundle: Path, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-@main.command(short_help="Add a shortlist to BUNDLE, which is faster.")
+@main.command(short_help="Add a shortlist to BUNDLE, for faster decoding.")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; otherwise it is kept.")
-@click.option("--texts", type=_FILE, help="Texts to translate, a line each: many thousands.")
+@click.option("--texts", type=_FILE, help="Texts to translate, one per line; give many thousands.")
 @click.option("--lexicon", type=_FILE, help="Marian's lex.s2t or lex.bin, instead of texts.")
-@click.option("--first", default=50, show_default=True, help="Most frequent tokens that are always allowed.")
+@click.option("--first", default=50, show_default=True, help="Number of most frequent tokens that are always allowed.")
 @click.option(
-    "--best", default=50, show_default=True, help="Most frequent translations that are allowed for a source token."
+    "--best", default=50, show_default=True, help="Number of most frequent translations allowed per source token."
 )
 @click.option("--check", type=_FILE, help="Lines of source, tab and reference, to measure the cost in BLEU.")
 def shortlist(

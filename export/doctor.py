@@ -12,7 +12,7 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.model_card import licence_of, with_its_limit
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint, select_kind
-from service.domain.errors import listed
+from service.domain.errors import counted, listed
 
 # As measured with models of 9 to 615 M weights, in bytes (docs/benchmarks.md and docs/models.md have the figures).
 _LIBRARIES = 0.4e9
@@ -85,7 +85,7 @@ def _command(given: str, name: str) -> str:
 def _refused(source: Path, error: CheckpointError) -> Iterator[str]:
     if source.is_dir():
         files = [path for path in source.iterdir() if path.is_file()]
-        yield _line("folder", f"{len(files)} files, {_size(sum(path.stat().st_size for path in files))}")
+        yield _line("folder", f"{counted(len(files), 'file')}, {_size(sum(path.stat().st_size for path in files))}")
         yield _line("licence", with_its_limit(licence_of(source)))
     for problem in error.problems:
         yield _line("refused", " ".join(problem.split()))

@@ -27,6 +27,7 @@ from export.verify import (
 )
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GenerationDefaults
+from service.domain.errors import counted
 from service.domain.options import DecodingOptions
 from service.engine.search import normalized
 
@@ -66,10 +67,10 @@ class FidelityReport:
     beam_size: int = BEAM_SIZE
 
     def line(self) -> str:
-        beams = f", beam {self.beam_size} ({self.num_beam_ties} ties excepted)" if self.beam_size > 1 else ""
+        beams = f", beam {self.beam_size} ({counted(self.num_beam_ties, 'tie')} excepted)" if self.beam_size > 1 else ""
         return (
-            f"same tokens as {self.reference} in {self.num_sentences} sentences: greedy ({self.num_greedy_ties} ties "
-            f"excepted){beams}"
+            f"same tokens as {self.reference} in {counted(self.num_sentences, 'sentence')}: "
+            f"greedy ({counted(self.num_greedy_ties, 'tie')} excepted){beams}"
         )
 
 
@@ -110,7 +111,7 @@ def ask_if_installed(
         clock.done("refer", f"not compared with the original, as {package} is not installed; {advice}")
         return None
     if expected is not None:
-        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
+        clock.done("refer", f"{expected.name} translated {counted(len(sentences), 'sentence')}")
     return expected
 
 

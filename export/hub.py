@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from export.command_group import how_to_install
+from service.domain.errors import counted
 
 _PART = r"[A-Za-z0-9][\w.-]*"
 _NAME = re.compile(rf"(?P<owner>{_PART})/{_PART}(?:@(?P<revision>[\w./-]+))?")
@@ -101,7 +102,8 @@ def download(name: HubName, say: Callable[[str], None]) -> Path:
         raise _failure(
             name, f"its weights are {others or 'missing'}; supported: model.safetensors and pytorch_model.bin"
         )
-    say(f"{name} at {found.sha}: {len(files)} of {len(sizes)} files, {sum(map(sizes.__getitem__, files)) / 1e6:.1f} MB")
+    megabytes = sum(map(sizes.__getitem__, files)) / 1e6
+    say(f"{name} at {found.sha}: {len(files)} of {counted(len(sizes), 'file')}, {megabytes:.1f} MB")
     try:
         return Path(
             hub.snapshot_download(name.model, revision=name.revision, allow_patterns=[*map(glob.escape, files)])

@@ -8,6 +8,7 @@ from typing import Any
 from export.importers.model_card import with_its_limit
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import Manifest
+from service.domain.errors import counted
 
 _MAX_LANGUAGES = 12
 
@@ -74,16 +75,16 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     verification = document["verification"]
     if int8 := verification.get("int8"):
         yield (
-            f"verified      int8 against float on {int8['num_sentences']} sentences: the same next token at "
+            f"verified      int8 against float on {counted(int8['num_sentences'], 'sentence')}: the same next token at "
             f"{int8['agreement']:.1%} of {int8['num_positions']} positions, log-probabilities "
             f"{int8['divergence']:.3f} off per token, largest gap {int8['largest_gap']:.2f}; "
-            f"{document['num_golden']} golden sentences"
+            f"{counted(document['num_golden'], 'golden sentence')}"
         )
     elif verification:
         yield (
             f"verified      {verification['num_positions']} positions against the model, largest error "
-            f"{verification['max_relative_error']:.1e} of the logits' range, {verification['num_ties']} ties; "
-            f"{document['num_golden']} golden sentences"
+            f"{verification['max_relative_error']:.1e} of the logits' range, "
+            f"{counted(verification['num_ties'], 'tie')}; {counted(document['num_golden'], 'golden sentence')}"
         )
     if alignment := verification.get("alignment"):
         yield (
@@ -92,15 +93,15 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
         )
     if cost := verification.get("shortlist"):
         yield (
-            f"shortlist     up to {cost['most']} tokens of a source; {cost['same']:.1%} of {cost['num_texts']} texts "
-            "have the same translation"
+            f"shortlist     up to {cost['most']} tokens of a source; {cost['same']:.1%} of "
+            f"{counted(cost['num_texts'], 'text')} keep their translation"
         )
     if fidelity := verification.get("fidelity"):
-        yield (
-            f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "
-            f"({fidelity['num_greedy_ties']} ties)"
-            + (f", beam {fidelity['beam_size']} ({fidelity['num_beam_ties']} ties)" * (fidelity["beam_size"] > 1))
-        )
+        line = f"fidelity      {counted(fidelity['num_sentences'], 'sentence')} as {fidelity['reference']}: greedy "
+        line += f"({counted(fidelity['num_greedy_ties'], 'tie')})"
+        if fidelity["beam_size"] > 1:
+            line += f", beam {fidelity['beam_size']} ({counted(fidelity['num_beam_ties'], 'tie')})"
+        yield line
     for name, file in document["files"].items():
         size = "missing" if file["bytes"] is None else f"{file['bytes'] / 1e6:.1f} MB"
         yield f"file          {name:<24} {size:>10}  sha256 {file['sha256'][:16]}..."

@@ -23,6 +23,7 @@ from export.verify import VerificationError, golden_pair
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
+from service.domain.errors import counted
 from service.text.tokenizers import Tokenizer
 
 DECODER = "decoder.onnx"
@@ -58,7 +59,7 @@ def write_int8(
     copying = list(alignment_sentences(checkpoint, tokenizer))
     judged = [*golden, *random, *(each for each in own_sentences if each not in golden)]
     decoded = decode(directory, manifest, [*judged, *copying])
-    clock.done("decode", f"{len(decoded)} sentences, with the engine")
+    clock.done("decode", f"{counted(len(decoded), 'sentence')}, with the engine")
     found = agreement(checkpoint, weights, decoded[: len(judged)])
     clock.done("verify", found.line())
     if found.is_poor:

@@ -18,6 +18,7 @@ from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GoldenPair
+from service.domain.errors import counted
 from service.text.tokenizers import Tokenizer, of_pair
 
 MAX_RELATIVE_ERROR = 1e-3  # of the range of logits at a position
@@ -64,7 +65,8 @@ class VerificationReport:
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
             f"the model against the graphs: largest error {self.max_error:.2e}, "
             f"{self.max_relative_error:.2e} of the logits' range (allowed {self.max_relative_error_allowed:.0e})",
-            f"cached in mixed batches against full re-decoding: same greedy tokens, {self.num_ties} ties excepted",
+            "cached in mixed batches against full re-decoding: same greedy tokens, "
+            f"{counted(self.num_ties, 'tie')} excepted",
         ]
 
     def document(self) -> dict[str, float | int]:

@@ -55,7 +55,7 @@ class Build:
         found = [(path, self._target.flags(path.name)) for path in sorted(sources.rglob("*.cpp"))]
         jobs = [(path, flags) for path, flags in found if flags is not None]
         if not jobs:
-            raise BuildError(f"{sources} has no sources")
+            raise BuildError(f"{sources} contains no .cpp files for {self._target.architecture}")
         folder = os.path.relpath(sources, KERNELS)
         if self._compiler.is_zig:
             jobs.insert(0, (KERNELS / "zig" / "runtime.cpp", zig_runtime_flags()))
@@ -141,7 +141,7 @@ def build(
     made, warnings = Build(compiler, target, own, sanitize).library(sources)
     print(warnings, end="", file=sys.stderr)
     if strict and warnings:
-        raise BuildError("the compiler warns")
+        raise BuildError("the compiler gave warnings, which --strict rejects")
     library = output / LIBRARY
     output.mkdir(parents=True, exist_ok=True)
     if not library.exists() or not filecmp.cmp(made, library, shallow=False):
@@ -162,10 +162,14 @@ def is_current(library: Path = IN_PLACE / LIBRARY) -> bool:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Compile the kernels. The exit status is 3 if there is no compiler.")
-    parser.add_argument("--output", type=Path, help="folder of the library; default: service/kernels")
-    parser.add_argument("--compiler", default="", help="g++, clang++, zig or a command; default: CXX, or what is there")
-    parser.add_argument("--target", default="", help="another system, as in aarch64-linux-gnu")
+    parser = argparse.ArgumentParser(description="Compile the kernels. Exits with 3 if no compiler works.")
+    parser.add_argument("--output", type=Path, help="folder for the library; default: service/kernels")
+    parser.add_argument(
+        "--compiler", default="", help="g++, clang++, zig or a command; default: CXX, or the first that works"
+    )
+    parser.add_argument(
+        "--target", default="", help="system to compile for, such as aarch64-linux-gnu; default: this one"
+    )
     parser.add_argument("--sanitize", action="store_true", help="with AddressSanitizer and UndefinedBehaviorSanitizer")
     parser.add_argument("--strict", action="store_true", help="reject warnings")
     options = parser.parse_args()

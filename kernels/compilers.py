@@ -78,7 +78,7 @@ class Target:
         """
         machine = platform.machine()
         if not triplet and sys.platform != "linux":
-            raise BuildError(f"the kernels are made for Linux, not for {sys.platform}")
+            raise BuildError(f"the system is {sys.platform}, allowed: linux")
         architecture = triplet.split("-")[0] or machine
         return cls(architecture, "" if architecture == machine and sys.platform == "linux" else triplet)
 

@@ -86,7 +86,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Now": (
         Panel(
             "Servers ready",
-            "Servers that want calls. Those that are loading or being stopped are not counted.",
+            "Servers that accept calls, not counting those that are loading or draining.",
             "none",
             ((f"sum(dragoman_ready{{{SERVERS}}})", "ready"),),
             "stat",
@@ -96,7 +96,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Availability",
-            "Share of calls, in the time shown, that did not fail by our fault, and the used part of the budget.",
+            "Share of calls in the time shown that the server did not fail, and the part of the error budget used.",
             "percentunit",
             ((f"1 - {_FAILED}", "available"), (_over_objective("failed", f"({_FAILED})"), "budget used")),
             "stat",
@@ -105,11 +105,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             alert="DragomanFailuresSlow",
         ),
         Panel(
-            "Calls in time",
-            "Share of calls, in the time shown, that were not slow; no streams or documents. And the used share of the "
-            "slow ones that are allowed.",
+            "Calls on time",
+            "Share of calls in the time shown that were fast enough, without streams and documents, and the part of "
+            "the error budget used.",
             "percentunit",
-            ((f"1 - {_SLOW}", "in time"), (_over_objective("slow", f"({_SLOW})"), "budget used")),
+            ((f"1 - {_SLOW}", "on time"), (_over_objective("slow", f"({_SLOW})"), "budget used")),
             "stat",
             width=4,
             steps=((None, _GREEN), (1, _RED)),
@@ -125,7 +125,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Tokens",
-            "Tokens generated per second: the work that is done.",
+            "Target tokens generated per second.",
             "short",
             ((f"sum(rate(dragoman_target_tokens_total{{{_MODELS}}}{_WINDOW}))", "tokens/s"),),
             "stat",
@@ -133,7 +133,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Call duration, p99",
-            "One call in a hundred takes longer; those that ended OK, arrival to last byte.",
+            "99th percentile, from arrival to last byte; OK calls only.",
             "s",
             ((_quantile(0.99, "request_duration_seconds", _OK), "p99"),),
             "stat",
@@ -144,14 +144,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Traffic": (
         Panel(
             "Calls by method",
-            "Finished calls per second, whatever came of them.",
+            "Finished calls per second, with any status.",
             "reqps",
             ((_rate("requests_total", "method", SERVERS), "{{method}}"),),
             stacked=True,
         ),
         Panel(
             "Sentences by outcome",
-            "Sequences that ended per second. Failed ones should not exist.",
+            "Sequences that ended per second. None should fail.",
             "short",
             ((_rate("sentences_total", "outcome"), "{{outcome}}"),),
             stacked=True,
@@ -159,7 +159,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Calls in flight",
-            "Calls that were accepted and not yet answered.",
+            "Calls accepted but not yet answered.",
             "short",
             ((f"sum by (instance) (dragoman_inflight_requests{{{SERVERS}}})", "{{instance}}"),),
         ),
@@ -167,50 +167,50 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Latency": (
         Panel(
             "Call duration",
-            "Arrival to last byte, of calls that ended OK.",
+            "From arrival to last byte; OK calls only.",
             "s",
             _quantiles("request_duration_seconds", _OK),
             alert="DragomanSlowCallsFast",
         ),
         Panel(
             "Call durations",
-            "How many calls took how long: two bands are two kinds of callers, or of servers.",
+            "Calls by duration. Two bands mean two kinds of callers, or of servers.",
             "s",
             ((f"sum by (le) (increase(dragoman_request_duration_seconds_bucket{{{_OK}}}{_WINDOW}))", "{{le}}"),),
             "heatmap",
         ),
         Panel(
             "Time to first token",
-            "Arrival of a sentence to its first token: its wait for a slot, and its encoding.",
+            "From a sentence's arrival to its first token: the wait for a slot, and encoding.",
             "s",
             _quantiles("time_to_first_token_seconds"),
             alert="DragomanQueueWaitHigh",
         ),
         Panel(
             "Time per output token",
-            "Between a sentence's later tokens: what a step takes, with everything around it.",
+            "Between a sentence's later tokens: a decoder step with all overhead.",
             "s",
             _quantiles("time_per_output_token_seconds"),
         ),
         Panel(
-            "Text work",
-            "p99 of tokenizing and detokenizing one call, which the caller waits for, too.",
+            "Tokenization",
+            "p99 of tokenizing and of detokenizing one call; the caller waits for both.",
             "s",
             ((_quantile(0.99, "tokenize_seconds"), "tokenize"), (_quantile(0.99, "detokenize_seconds"), "detokenize")),
         ),
         Panel(
             "Wait for a slot",
-            "From arrival to admission, per sentence. An alert follows when p95 stays over 0.5 s.",
+            "From arrival to a slot, per sentence. An alert fires if p95 stays above the line.",
             "s",
             _quantiles("queue_seconds"),
-            steps=((None, _GREEN), (0.5, _RED)),
+            steps=((None, _GREEN), (0.2, _RED)),
             alert="DragomanQueueWaitHigh",
         ),
     ),
     "Saturation": (
         Panel(
             "Busy",
-            "Share of time in which engines work: about load over capacity. All models together should be at 0.65.",
+            "Share of time that engines work, about load over capacity. Aim for 0.65 over all models.",
             "percentunit",
             (
                 (f"avg by (model) ({_BUSY})", "{{model}}"),
@@ -222,7 +222,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Slots in use",
-            "Share of slots, so of memory for keys and values, that is taken. Full while others wait is too little.",
+            "Share of slots in use, and so of the memory for keys and values.",
             "percentunit",
             ((f"avg by (model) (dragoman_kv_cache_utilization_ratio{{{_MODELS}}})", "{{model}}"),),
             highest=1,
@@ -231,35 +231,35 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Sentences waiting",
-            "Sentences that wait for a slot. Calls are refused when --max-waiting are.",
+            "Sentences waiting for a slot. At --max-waiting, further calls are rejected.",
             "short",
             ((_by_model("queue_sequences"), "{{model}}"),),
             alert="DragomanQueueWaitHigh",
         ),
         Panel(
             "Tokens waiting",
-            "Source tokens of the sentences that wait.",
+            "Source tokens of the waiting sentences.",
             "short",
             ((_by_model("queue_tokens"), "{{model}}"),),
             alert="DragomanQueueWaitHigh",
         ),
         Panel(
             "Estimated wait",
-            "What a newcomer would wait now, by the server's own estimate; the worst server.",
+            "How long a new call would wait, as the busiest server estimates.",
             "s",
             ((f"max by (model) (dragoman_estimated_wait_seconds{{{_MODELS}}})", "{{model}}"),),
-            steps=((None, _GREEN), (10, _RED)),
+            steps=((None, _GREEN), (0.2, _RED)),
             alert="DragomanEstimatedWaitHigh",
         ),
         Panel(
             "CPU",
-            "CPUs in use. The engine has as many threads as --num-threads.",
+            "CPUs in use. --num-threads sets how many threads the engine has.",
             "short",
             ((f"sum by (instance) (rate(process_cpu_seconds_total{{{SERVERS}}}{_WINDOW}))", "{{instance}}"),),
         ),
         Panel(
             "Event loop lag",
-            "p90 of how late a timer fires, so of how long a call waits before the server looks at it.",
+            "p90 of how late timers fire: calls wait as long before the server looks at them.",
             "s",
             (
                 (
@@ -272,7 +272,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Connections",
-            "Share of the connections that a server may have. Full, gRPC closes newcomers, and HTTP one for each.",
+            "Share of the limit in use. At the limit, gRPC closes new connections, HTTP an idle one for each.",
             "percentunit",
             (
                 (
@@ -287,7 +287,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Memory",
-            "Share of what each server's container may use. Outside of one there is no limit: 0.",
+            "Share of the memory limit of each server's container in use. 0 outside a container.",
             "percentunit",
             (
                 (
@@ -302,7 +302,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Memory in bytes",
-            "As a container's limit counts it: what the processes of a server share counts once.",
+            "As a container's limit counts it: memory that a server's processes share counts once.",
             "bytes",
             ((f"sum by (instance) (dragoman_memory_bytes{{{SERVERS}}})", "{{instance}}"),),
             alert="DragomanMemoryHigh",
@@ -313,32 +313,35 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Decoder step", "One step of the decoder for all rows of a worker.", "s", _quantiles("decode_step_seconds")
         ),
         Panel(
-            "Encoder run", "One run of the encoder over newcomers, between steps.", "s", _quantiles("encode_seconds")
+            "Encoder run",
+            "One run of the encoder over new sentences, between steps.",
+            "s",
+            _quantiles("encode_seconds"),
         ),
         Panel(
             "Rows per step",
-            "How many rows one decoder step advanced, on average: what continuous batching makes of the load.",
+            "Average number of rows per decoder step: what continuous batching achieves.",
             "short",
             ((_mean("step_batch_size"), "{{model}}"),),
         ),
         Panel(
             "Padding",
-            "Share of padding in an encoder run, on average: work for nothing.",
+            "Average share of padding in an encoder run: wasted work.",
             "percentunit",
             ((_mean("encode_padding_ratio"), "{{model}}"),),
             highest=1,
         ),
         Panel(
             "Turn under way",
-            "How long the engine's present turn has taken: normally milliseconds. After 30 s it is stuck.",
+            "Duration so far of the engine's current turn, normally milliseconds. Above the line it is stuck.",
             "s",
             ((f"max by (instance, model) (dragoman_engine_turn_seconds{{{_MODELS}}})", "{{model}} on {{instance}}"),),
             steps=((None, _GREEN), (30, _RED)),
             alert="DragomanEngineStuck",
         ),
         Panel(
-            "Work saved",
-            "Answers per second from the cache, without decoding.",
+            "Cache hits",
+            "Segments per second answered from the cache, without decoding.",
             "short",
             ((_rate("cache_lookups_total", "outcome", f'{_MODELS},outcome="hit"'), "cache {{outcome}}"),),
             stacked=True,
@@ -347,7 +350,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Models": (
         Panel(
             "Tokens generated",
-            "Per second and model.",
+            "Target tokens generated per second, by model.",
             "short",
             ((_rate("target_tokens_total", "model"), "{{model}}"),),
             stacked=True,
@@ -355,7 +358,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Tokens read",
-            "Source tokens encoded per second and model.",
+            "Source tokens encoded per second, by model.",
             "short",
             ((_rate("source_tokens_total", "model"), "{{model}}"),),
             stacked=True,
@@ -368,20 +371,20 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Served",
-            "Versions in service. Replicas differ during a rollout, or because one could not load its bundle.",
+            "Versions served. Replicas differ during a rollout, or if one could not load its bundle.",
             "short",
             ((f"count by (model, version, precision, checkpoint_sha256) (dragoman_model_info{{{_MODELS}}})", ""),),
             "table",
         ),
         Panel(
             "Load time",
-            "From checksums to warmed up, for the version loaded last.",
+            "From checksums to the end of the warm-up, for the version loaded last.",
             "s",
             ((f"max by (model) (dragoman_model_load_seconds{{{_MODELS}}})", "{{model}}"),),
         ),
         Panel(
             "Reloads and refused bundles",
-            "Looks at the models on disk, and bundles that were damaged or failed their self-test, in the interval.",
+            "Reloads by outcome, and bundles that were damaged or failed their self-test, per interval.",
             "short",
             (
                 (f"sum by (outcome) (increase(dragoman_reloads_total{{{SERVERS}}}{_WINDOW}))", "{{outcome}}"),
@@ -396,14 +399,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Versions": (
         Panel(
             "Calls by version",
-            "Finished calls per second of each version of a model, whatever came of them.",
+            "Finished calls per second of each version of a model, with any status.",
             "reqps",
             ((_rate("model_requests_total", "model, version"), "{{model}} {{version}}"),),
             stacked=True,
         ),
         Panel(
             "Call duration by version",
-            "95th percentile, from arrival to end. The gate of a canary compares it.",
+            "95th percentile, from arrival to end. The canary gate compares versions by it.",
             "s",
             (
                 (
@@ -416,7 +419,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Cut short by version",
-            "Share of outputs that ended for another reason than their end. Cancelled ones are not counted.",
+            "Share of outputs ended by a limit, not by their last token. Cancelled ones are left out.",
             "percentunit",
             (
                 (
@@ -430,7 +433,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Objectives": (
         Panel(
             "Failures over objective",
-            "How many times as many calls fail by our fault as may; the worst API and pool. At the line: a page.",
+            "Burn rate: the share of failed calls over the share allowed; the worst API and pool. At the line: a page.",
             "short",
             _pace("failed"),
             width=6,
@@ -439,16 +442,16 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Failures by API and pool",
-            "The same over the last hour, each method of each Deployment.",
+            "Burn rate over the last hour, by method and Deployment.",
             "short",
             _pace_by_method("failed"),
             width=6,
             steps=((None, _GREEN), (14.4, _RED)),
-            alert="DragomanFailures",
+            alert="DragomanFailuresFast",
         ),
         Panel(
             "Slow calls over objective",
-            "How many times as many calls are slow as may be; the worst API and pool. At the line: a page.",
+            "Burn rate: the share of slow calls over the share allowed; the worst API and pool. At the line: a page.",
             "short",
             _pace("slow"),
             width=6,
@@ -457,26 +460,26 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Slow calls by API and pool",
-            "The same over the last hour, each method of each Deployment.",
+            "Burn rate over the last hour, by method and Deployment.",
             "short",
             _pace_by_method("slow"),
             width=6,
             steps=((None, _GREEN), (14.4, _RED)),
-            alert="DragomanSlowCalls",
+            alert="DragomanSlowCallsFast",
         ),
     ),
     "Errors": (
         Panel(
             "Calls that are not OK",
-            "By gRPC status. INVALID_ARGUMENT and CANCELLED are the callers' doing; INTERNAL is ours.",
+            "By gRPC status. INVALID_ARGUMENT and CANCELLED are caused by callers, INTERNAL by the server.",
             "reqps",
             ((_rate("requests_total", "code", f'{SERVERS},code!="OK"'), "{{code}}"),),
             stacked=True,
             alert="DragomanFailures",
         ),
         Panel(
-            "Refused, by reason",
-            "Calls that were refused before any work was done.",
+            "Rejected calls",
+            "Calls rejected before any work was done, by reason.",
             "reqps",
             ((_rate("rejected_total", "reason", SERVERS), "{{reason}}"),),
             stacked=True,
@@ -484,7 +487,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Why sentences ended",
-            "stop is normal. length, ratio and repetition are translations cut short.",
+            "stop is normal; length, ratio and repetition mean that a translation was cut short.",
             "short",
             ((_rate("finish_total", "reason"), "{{reason}}"),),
             stacked=True,
@@ -492,21 +495,21 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Flagged segments",
-            "Segments per second whose translation carries a warning for the caller.",
+            "Segments per second whose translation was returned with a warning.",
             "short",
             ((_rate("segment_flags_total", "flag"), "{{flag}}"),),
             stacked=True,
         ),
         Panel(
-            "Taken out while running",
-            "Sentences per second that lost their slots because the caller left or the time was up.",
+            "Evicted while running",
+            "Sentences per second that lost their slots because the caller left or the deadline passed.",
             "short",
             ((_rate("evictions_total", "reason"), "{{reason}}"),),
             stacked=True,
         ),
         Panel(
             "Calls by key",
-            "Per second, the ten busiest keys.",
+            "Calls per second of the ten busiest keys.",
             "reqps",
             ((f"topk(10, {_rate('key_requests_total', 'key', SERVERS)})", "{{key}}"),),
         ),
@@ -527,14 +530,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Usage": (
         Panel(
             "Characters by key",
-            "Per second, of answered texts, as bills count them; the ten keys with the most.",
+            "Characters of answered texts per second, as billed; the ten keys with the most.",
             "short",
             ((f"topk(10, {_rate('key_source_characters_total', 'key', SERVERS)})", "{{key}}"),),
             width=12,
         ),
         Panel(
             "Characters per CPU second",
-            "Over an hour. A CPU's price per second, divided by this, is the price of a character.",
+            "Over the last hour. The price of a CPU second divided by this is the price of a character.",
             "short",
             (
                 (

@@ -8,6 +8,7 @@ from export.graphs.weights_file import INLINE_BYTES, WEIGHTS
 from service.bundle import graph_io
 from service.bundle.graph_file import OPERATORS
 from service.bundle.manifest_parts import ModelShape
+from service.domain.errors import counted
 
 BOOL, INT32, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
@@ -56,7 +57,7 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
     _check(path, shape, inputs, outputs, operators, precision)
     graph = onnx.load(path, load_external_data=False).graph
     problems = [
-        f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
+        f"{counted(len(nodes), f'{operator} node')}, expected one per decoder layer ({layers})"
         for operator in sorted(operators)
         if len(nodes := [node for node in graph.node if node.op_type == operator]) != layers
     ]

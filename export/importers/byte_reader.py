@@ -12,7 +12,7 @@ class ByteReader:
     def take(self, count: int) -> memoryview:
         end = self._position + count
         if end > len(self._data):
-            raise ValueError(f"it is cut short: {end} bytes are needed, it has {len(self._data)}")
+            raise ValueError(f"it is cut short: it has {len(self._data)} of {end} bytes")
         part, self._position = self._data[self._position : end], end
         return part
 

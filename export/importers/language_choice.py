@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from export.importers.options import ImportOptions
 from service.bundle.manifest_parts import Language, LanguagePair
+from service.domain.errors import counted
 from service.text.languages import ServedLanguages, display_name
 
 _MOST_NAMED = 5
@@ -15,7 +16,7 @@ def chosen_language(asked: str, codes: Collection[str], flag: str, problems: lis
     if found := ServedLanguages(codes).find(asked):
         return found[0].code
     near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"
-    problems.append(f"{flag} is {asked!r}, none of the model's {len(codes)} languages; did you mean {near}?")
+    problems.append(f"{flag} is {asked!r}, none of the model's {counted(len(codes), 'language')}; did you mean {near}?")
     return None
 
 

@@ -19,6 +19,7 @@ from export.importers.imported import ImportedCheckpoint
 from export.verification_sentences import Sentence
 from export.verify import VerificationError
 from service.bundle.manifest import Manifest
+from service.domain.errors import counted
 from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
 from service.engine.generate import sequences_of
@@ -72,8 +73,9 @@ class Agreement:
 
     def line(self) -> str:
         return (
-            f"int8 against float on {self.num_sentences} sentences: the same next token at {self.agreement:.1%} of "
-            f"{self.num_positions} positions, log-probabilities {self.divergence:.3f} off per token, "
+            f"int8 against float on {counted(self.num_sentences, 'sentence')}: the same next token at "
+            f"{self.agreement:.1%} of {self.num_positions} positions, "
+            f"log-probabilities {self.divergence:.3f} off per token, "
             f"largest gap {self.largest_gap:.2f}; against the rounded model {self.with_rounded:.1%}, "
             f"{self.from_rounded:.3f}"
         )

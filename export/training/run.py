@@ -26,6 +26,7 @@ from export.training.plot import plot_losses
 from export.training.preparation import prepare
 from export.training.recipe import Recipe, load_recipe
 from export.training.scoring import score_by_part
+from service.domain.errors import counted
 
 MAX_SERVED_TOKENS = 128  # training used at most `max_tokens`; positions far beyond them translate badly
 
@@ -80,7 +81,7 @@ def run_training(
     with _calling_on_signals(trainer.stop):
         is_done = trainer.run()
     progress = trainer.progress
-    amount = f"{progress.step} steps, {progress.tokens / 1e6:.1f} M tokens"
+    amount = f"{counted(progress.step, 'step')}, {progress.tokens / 1e6:.1f} M tokens"
     if not is_done:
         click.echo(f"Stopped after {amount}; run the same command to continue.")
         return

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
 from service.bundle.fields import is_unicode
 from service.documents.tables import DELIMITERS, MAX_CELL, SEP_LINE, split_records
+from service.domain.errors import counted
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"
@@ -116,7 +117,7 @@ def _csv_rows(_stream: BinaryIO, lines: Iterator[str], delimiter: str) -> tuple[
 def _named(names: Sequence[str], number: int, cells: list[str]) -> tuple[dict[str, Any], str]:
     while len(cells) > len(names) and not cells[-1]:
         cells.pop()
-    told = "" if len(cells) == len(names) else f"has {len(cells)} cells, not {len(names)}"
+    told = "" if len(cells) == len(names) else f"has {counted(len(cells), 'cell')}, not {len(names)}"
     if not is_unicode("".join(cells)):
         cells, told = [cell.encode(errors="surrogateescape").decode(errors="replace") for cell in cells], "is not UTF-8"
     problem = f"the record on line {number} {told}" if told else ""

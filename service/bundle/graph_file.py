@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from service.bundle.errors import CONVERT_AGAIN, BundleError
 from service.bundle.protobuf import LENGTH, NotReadable, fields, last_part, parts, text
 from service.bundle.regular_file import open_regular
-from service.domain.errors import shown
+from service.domain.errors import counted, shown
 
 # Of plain graphs, by domain: those that export writes, and no others. All compute tensors from tensors and terminate;
 # none loops, reads files, calls other code or draws numbers. That alone would not do. ONNX Runtime's `Einsum` ends the
@@ -112,7 +112,7 @@ def _fused_problem(data: bytes) -> str:
     graph = parts(graphs[0]) if graphs else model
     nodes = graph[_NODE]
     if len(graphs) != 1 or len(nodes) != 1:
-        return f"{len(nodes)} nodes in {len(graphs)} graphs instead of a single node"
+        return f"{counted(len(nodes), 'node')} in {counted(len(graphs), 'graph')}; allowed: one node in one graph"
     node = parts(nodes[0])
     where = {"model": [model], "graph": [graph], "attribute": [parts(each) for each in node[_ATTRIBUTE]]}
     if any(part[number] for kind, numbers in _NOT_IN_FUSED.items() for number in numbers for part in where[kind]):

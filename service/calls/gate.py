@@ -12,7 +12,7 @@ from pathlib import Path
 from service.calls.keys import Key, KeyRing, read_keys, unknown_names
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
 from service.domain.call import Caller, TokenUsage
-from service.domain.errors import Public, QuotaExceeded, Unauthenticated
+from service.domain.errors import Public, QuotaExceeded, Unauthenticated, counted
 from service.domain.grants import EVERYTHING, Grants
 from service.observe.metrics import Metrics
 
@@ -100,10 +100,10 @@ class Gate:
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
-            _check_concurrency(key, self._num_calls[name], "calls")
+            _check_concurrency(key, self._num_calls[name], "call")
             if takes_tokens:
-                _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
-            _check(self._requests, name, quotas.requests_per_minute, "requests")
+                _check(self._tokens, name, quotas.tokens_per_minute, "token")
+            _check(self._requests, name, quotas.requests_per_minute, "request")
         except QuotaExceeded:
             self._metrics.key_refused(name)
             raise
@@ -124,7 +124,7 @@ class Gate:
         """
         key = self._good(caller.key)
         try:
-            _check_concurrency(key, self._num_works[key.name], "documents")
+            _check_concurrency(key, self._num_works[key.name], "document")
         except QuotaExceeded:
             self._metrics.key_refused(key.name)
             raise
@@ -177,11 +177,10 @@ def _check_concurrency(key: Key, number: int, what: str) -> None:
     most = key.quotas.concurrent_calls
     if 0 < most <= number:
         raise QuotaExceeded(
-            "key {key} has {number} {what} in progress, and at most {most} are allowed at the same time",
+            "key {key} has {running} in progress",
             key=Public(key.name),
-            number=number,
-            what=Public(what),
-            most=most,
+            running=Public(counted(number, what)),
+            allowed=f"{most} at a time",
             advice="wait for one to end",
         )
 
@@ -190,10 +189,10 @@ def _check(usage: Usage, name: str, quota: int, unit: str) -> None:
     pause = usage.seconds_until_below(name, quota) if quota else 0.0
     if pause > 0.0:
         raise QuotaExceeded(
-            "key {key} has used up its {quota} {unit} per minute",
+            "key {key} has used up its quota of {quota} per minute",
             pause,
             key=Public(name),
-            quota=quota,
-            unit=Public(unit),
+            quota=Public(counted(quota, unit)),
+            unit=Public(unit),  # which DeepL's API tells apart
             advice=f"try again in {pause:.1f} s",
         )

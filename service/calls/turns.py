@@ -142,7 +142,7 @@ class DocumentTurns(Turns):
         num_own = self.num_waiting_of(caller)
         if num_own >= share_of(self._most_waiting, self.num_waiting - num_own):
             raise Overloaded(
-                "{number} of your documents are being translated, and {num_waiting} are waiting",
+                "your documents being translated: {number}, waiting: {num_waiting}",
                 number=self.num_running_of(caller),
                 num_waiting=num_own,
                 advice="try again later",

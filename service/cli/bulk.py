@@ -19,6 +19,7 @@ from service.bundle.errors import BundleError
 from service.cli.errors import CommandError, ExitCode
 from service.cli.options import Connection, optional_connection_options, timeout_option
 from service.cli.request_options import request_options
+from service.domain.errors import counted
 
 if TYPE_CHECKING:
     from service.bulk.run import Totals, Translates, Work
@@ -146,8 +147,8 @@ def bulk(
             if is_whole:
                 parts.join(output)
     kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
-    failed = f"; {totals.num_failed} rows failed in this run" if totals.num_failed else ""
-    click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
+    failed = f"; {counted(totals.num_failed, 'row')} failed in this run" if totals.num_failed else ""
+    click.echo(f"{output if is_whole else parts.folder}: {counted(totals.num_rows, 'row')}{kept}{failed}.", err=True)
 
 
 def _refuse(own_models: Iterable[str]) -> None:

@@ -23,9 +23,9 @@ def key() -> None:
     "--tokens-per-minute", type=_QUOTA, metavar="N", help="Maximum tokens per minute, of sources and translations."
 )
 @click.option("--concurrent-calls", type=_QUOTA, metavar="N", help="Maximum calls at the same time.")
-@click.option("--model", "models", multiple=True, metavar="NAME", help="Model that it may use; may be repeated.")
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Model that the key may use; may be repeated.")
 @click.option(
-    "--glossary", "glossaries", multiple=True, metavar="NAME", help="Glossary that it may use; may be repeated."
+    "--glossary", "glossaries", multiple=True, metavar="NAME", help="Glossary that the key may use; may be repeated."
 )
 def new(
     *,

@@ -63,7 +63,9 @@ _CREDENTIALS = (
     click.option(
         "--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate from these authorities."
     ),
-    click.option("--tls-certificate", type=_FILE, metavar="FILE", help="Certificate for servers that require one."),
+    click.option(
+        "--tls-certificate", type=_FILE, metavar="FILE", help="Client certificate, for servers that require one."
+    ),
     click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's private key."),
 )
 

@@ -53,7 +53,7 @@ _TERM = click.option(
     type=_TermType(),
     multiple=True,
     metavar="SOURCE[=TARGET]",
-    help="Translate SOURCE as TARGET, or keep it unchanged. May be given several times; overrides --glossary.",
+    help="Translate SOURCE as TARGET, or keep it unchanged. May be repeated; overrides --glossary.",
 )
 
 
@@ -62,7 +62,7 @@ _PLACEHOLDER = click.option(
     "placeholders",
     multiple=True,
     metavar="PATTERN",
-    help="Keep text that matches this regular expression (RE2) unchanged. May be given several times.",
+    help="Keep text that matches this regular expression (RE2) unchanged. May be repeated.",
 )
 
 

@@ -16,6 +16,7 @@ from service.cli.streams import Files, Line, arguments, locating, open_input, op
 from service.documents import FORMATS
 from service.documents.opening import unknown
 from service.documents.report import doubt_about
+from service.domain.errors import counted
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMAT_NAMES = tuple(dict.fromkeys(("text", "html", *(each.name for each in FORMATS.values()))))
@@ -50,7 +51,9 @@ _FORMAT_NAMES = tuple(dict.fromkeys(("text", "html", *(each.name for each in FOR
     "none.",
 )
 @document_options
-@click.option("--report", type=_FILE, metavar="FILE", help="Write to this file in JSON what to check, and why.")
+@click.option(
+    "--report", type=_FILE, metavar="FILE", help="Write to this file, as JSON, which translations to check and why."
+)
 @click.option("--stream", is_flag=True, help="Print words as they arrive, instead of whole translations.")
 @request_options
 @timeout_option("Maximum time for one call, of up to 32 texts.")
@@ -188,9 +191,8 @@ def _is_kept(translation: Translation) -> bool:
 
 def _note_kept(number: int, noun: str, calls: Calls) -> None:
     if number and not calls.source:
-        texts = f"{noun}s are" if number > 1 else f"{noun} is"
         click.echo(
-            f"note: {number} {texts} unchanged, being in {calls.target!r} already or in a language that is not "
-            "translated into it here, as far as can be told; --from names the language.",
+            f"note: {counted(number, f'{noun} is', f'{noun}s are')} unchanged, being in {calls.target!r} already or in "
+            "a language that is not translated into it here, as far as can be told; --from names the language.",
             err=True,
         )

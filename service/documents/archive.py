@@ -212,7 +212,3 @@ def related(archive: Archive, part: str) -> Iterator[tuple[str, str]]:
 
 def _normal(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").lower()
-
-
-def note_on_left(number: int, one: str, several: str) -> str:
-    return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."

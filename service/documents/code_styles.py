@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from service.documents.archive import Archive, Part, note_on_left, xml_part
-from service.documents.document import Slot
+from service.documents.archive import Archive, Part, xml_part
+from service.documents.document import Slot, notes_on_left
 from service.documents.xml_source import XmlSource
 
 _MAX_PARENTS = 50  # of a style; those of a hostile file may be in a circle
@@ -101,7 +101,7 @@ def read_prose(
 
 
 def note_on_code(number: int) -> list[str]:
-    return [note_on_left(number, "paragraph of code", "paragraphs of code")] if number else []
+    return notes_on_left(number, "paragraph of code", "paragraphs of code")
 
 
 def _is_fixed(font: str | None) -> bool:

@@ -8,6 +8,8 @@ import enum
 import re
 from collections.abc import Sequence
 
+from service.documents.document import notes_on_left
+
 TEXT_OPTIONS = ("alt", "caption")
 """The options of any directive whose values are text."""
 TEXT_ROLES = "(?:std:)?(?:ref|numref|doc|term|any|download)"
@@ -51,6 +53,6 @@ def kind_of(name: str) -> Directive:
     return next(kind for kind in Directive if kind.value.fullmatch(name.lower()))
 
 
-def unknown_directives(names: Sequence[str]) -> str:
+def unknown_directives(names: Sequence[str]) -> list[str]:
     some = ", ".join(list(dict.fromkeys(names))[:_MAX_NAMES])
-    return f"{len(names)} unknown directives were left as they are: {some}."
+    return notes_on_left(len(names), "unknown directive", why=some)

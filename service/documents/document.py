@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from service.documents.errors import DocumentError
+from service.domain.errors import counted
 
 STOP = "stop"  # the finish reason of what ended by itself
 _SAMPLE_CHARACTERS = 4096
@@ -219,3 +220,9 @@ class Spliced:
             changes += ((edit.start, edit.end, edit.text) for edit in edits)
             changes.sort(key=lambda change: change[:2])
         return self._encode(changed(self._source, changes))
+
+
+def notes_on_left(number: int, one: str, many: str = "", why: str = "") -> list[str]:
+    """Return the note on so many texts or the like that were left as they are, if there are any, and why."""
+    how = "was left as it is" if number == 1 else "were left as they are"
+    return [f"{counted(number, one, many)} {how}{why and f': {why}'}."] if number else []

@@ -6,9 +6,11 @@ The package names the main one, of documents and templates, with macros or witho
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
-from service.documents.archive import CONTENT_TYPES, Archive, content_types, note_on_left, related
+from service.documents.archive import CONTENT_TYPES, Archive, content_types, related
+from service.documents.document import notes_on_left
 from service.documents.errors import DocumentError
 
 _MAIN_TYPE = re.compile(
@@ -53,7 +55,7 @@ def text_parts(archive: Archive) -> tuple[list[str], str, list[str]]:
 
 def notes_on_pictures(raws: Iterable[str]) -> list[str]:
     number = sum(1 for raw in raws for _ in _ALTERNATIVE_TEXT.finditer(raw))
-    return [note_on_left(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
+    return notes_on_left(number, "alternative text of a picture", "alternative texts of pictures")
 
 
 def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -65,7 +67,7 @@ def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterato
         content = archive.read(name) if each or kind in _DRAWN else b""
         is_there = kind not in _DRAWN or _WORDS.search(content) is not None
         numbers[one, several] += len(re.findall(each, content)) if each else is_there
-    return (note_on_left(number, one, several) for (one, several), number in numbers.items() if number)
+    return chain.from_iterable(notes_on_left(number, *names) for names, number in numbers.items())
 
 
 def _main_by_type(archive: Archive) -> str:

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edit, Slot, Spliced, has_words
+from service.documents.document import (
+    MAX_DEPTH,
+    Document,
+    DocumentOptions,
+    Edit,
+    Slot,
+    Spliced,
+    has_words,
+    notes_on_left,
+)
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.keyed_values import KeyedValues
@@ -132,7 +141,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             num_left += has_words(each.value)
         else:
             slots += values.slots(each.path, each.start, each.end, each.value, lines.place(each.start), write)
-    notes = [f"{num_left} descriptions for translators were left as they are."] if num_left else []
+    notes = notes_on_left(num_left, "description for translators", "descriptions for translators")
     return Spliced(source, slots, encode, [*notes, *values.notes], edits)
 
 

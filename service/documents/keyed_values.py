@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from service.documents.arguments import format_of
 from service.documents.code_values import is_code
-from service.documents.document import DocumentOptions, MimeType, Slot
+from service.documents.document import DocumentOptions, MimeType, Slot, notes_on_left
 from service.documents.inline import Kind, Piece
 from service.documents.program_strings import ProgramString
 from service.documents.values import value_slots
+from service.domain.errors import counted
 
 _PLAIN = re.compile(r"(?:[^\W_]|[ ,;!?'()])*+\.?")  # without markup, arguments and accelerators: most values
 _MAX_KEYS = 12  # that a note names
@@ -34,11 +35,10 @@ class KeyedValues:
 
     @property
     def notes(self) -> list[str]:
-        if not self._num_left:
-            return []
         names = [*self._left][:_MAX_KEYS]
-        names += [f"{len(self._left) - _MAX_KEYS} others"] * (len(self._left) > _MAX_KEYS)
-        return [f"{self._num_left} values that are not text were left as they are; their keys: {', '.join(names)}."]
+        names += [counted(len(self._left) - _MAX_KEYS, "other")] * (len(self._left) > _MAX_KEYS)
+        keys = f"keys {', '.join(names)}"
+        return notes_on_left(self._num_left, "value that is not text", "values that are not text", keys)
 
     def slots(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
+from service.domain.errors import counted
 from service.text.languages import canonical, primary
 
 MAX_FORMS = 6  # of any language: Arabic's
@@ -35,4 +36,5 @@ def notes_of_missing(plurals: Sequence[Collection[str]], target: str) -> list[st
     wanted += ["one"] * (language not in ("", *_WITHOUT_ONE.split()))
     missing = [lacking for found in plurals if (lacking := set(wanted).difference(found))]
     named = ", ".join(sorted(set().union(*missing)))
-    return [f"{len(missing)} texts lack plural forms of {language}, {named}: 'other' is used instead."] * bool(missing)
+    lacking_some = counted(len(missing), "text lacks", "texts lack")
+    return [f"{lacking_some} plural forms of {language}, {named}: 'other' is used instead."] * bool(missing)

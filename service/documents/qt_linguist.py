@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from service.documents.arguments import format_of
-from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit, notes_on_left
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.plural_categories import MAX_FORMS, forms_of
@@ -41,8 +41,8 @@ class _Reader:
 
     @property
     def notes(self) -> list[str]:
-        number = self._num_left
-        return [f"messages of unusual forms or lengths were left as they are: {number}."] * bool(number)
+        names = "message of an unusual form or length", "messages of unusual forms or lengths"
+        return notes_on_left(self._num_left, *names)
 
     def units(self) -> Iterator[Unit]:
         for message in self._source.elements_of("TS", "message"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.documents.document import STOP, Doubt
+from service.domain.errors import counted
 
 MAX_PLACES = 1000  # whose texts are named; all are counted
 
@@ -50,7 +51,7 @@ class Report:
         ):
             if number:
                 counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-                notes.append(f"{number} text{'s were' if number > 1 else ' was'} {problem}: {counts}.")
+                notes.append(f"{counted(number, 'text was', 'texts were')} {problem}: {counts}.")
         return notes
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Generator, Iterator
 
 from service.documents.directives import TEXT_OPTIONS, Directive, kind_of, unknown_directives
-from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced, notes_on_left
 from service.documents.encodings import decoded
 from service.documents.inline import InlineText
 from service.documents.lines import Line, lines
@@ -80,12 +80,9 @@ class _Reader:
 
     @property
     def notes(self) -> Iterator[str]:
-        if self._num_tables:
-            yield f"{self._num_tables} tables were left as they are."
-        if self._unknown:
-            yield unknown_directives(self._unknown)
-        if self._num_left:
-            yield f"{self._num_left} texts were left as they are: their lines are indented in an unusual way."
+        yield from notes_on_left(self._num_tables, "table")
+        yield from unknown_directives(self._unknown)
+        yield from notes_on_left(self._num_left, "text", why="lines are indented in an unusual way")
 
     @property
     def edits(self) -> Iterator[Edit]:

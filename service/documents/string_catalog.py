@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from service.documents.document import Document, DocumentOptions, Doubt, Spliced, Unit
+from service.documents.document import Document, DocumentOptions, Doubt, Spliced, Unit, notes_on_left
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.json_source import Reader, literal_of, loaded
@@ -52,8 +52,8 @@ class _Reader:
 
     @property
     def notes(self) -> list[str]:
-        number = self._num_left
-        left = [f"strings that are stale, or have no text, were left as they are: {number}."] * bool(number)
+        names = "string that is stale or has no text", "strings that are stale or have no text"
+        left = notes_on_left(self._num_left, *names)
         return [*left, *self._values.notes, *notes_of_missing(self._plurals, self._target)]
 
     def units(self) -> Iterator[Unit]:

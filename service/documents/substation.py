@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from service.documents.cues import Cue, Notation, lines_between, slots
-from service.documents.document import Document, DocumentOptions, Spliced
+from service.documents.document import Document, DocumentOptions, Spliced, notes_on_left
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Line, lines
@@ -38,7 +38,7 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         voice = cues[-1].voice if cues and _follows(event, before) else str(line.number)
         before = event
         cues.append(Cue(lines_between(source, line.start, line.start + len(line.text), line.number, _ENDING), voice))
-    notes = [f"events that a karaoke template made (fx) were left as they are: {num_effects}."] if num_effects else []
+    notes = notes_on_left(num_effects, "event of a karaoke template (fx)", "events of a karaoke template (fx)")
     return Spliced(source, slots(source, cues, _NOTATION), encode, notes)
 
 

@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Edit, MimeType, Slot, Spliced, has_words
+from service.documents.document import (
+    Document,
+    DocumentOptions,
+    DocumentText,
+    Edit,
+    MimeType,
+    Slot,
+    Spliced,
+    has_words,
+    notes_on_left,
+)
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
@@ -188,12 +198,12 @@ def _document(
     formulas: list[tuple[int, Edit]] = []
     found = list(_slots(source, chain(sample, records), indices, names, write, short, formulas))
     notes = [
-        f"{len(lines)} {what}, and left as they are: lines {_numbers(lines)}."
-        for lines, what in (
-            (short, "records are too short for the columns to translate"),
-            ([line for line, _ in formulas], "cells are formulas"),
+        note
+        for lines, one, many in (
+            (short, "record that lacks columns to translate", "records that lack columns to translate"),
+            ([line for line, _ in formulas], "cell with a formula", "cells with formulas"),
         )
-        if lines
+        for note in notes_on_left(len(lines), one, many, f"line{'s' * (len(lines) > 1)} {_numbers(lines)}")
     ]
     return Spliced(source, found, encode, notes, [edit for _, edit in formulas])
 

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import accumulate, pairwise
 
 from service.documents.cues import Cue, Notation, lines_between, slots
-from service.documents.document import Document, DocumentOptions, Edit, Spliced
+from service.documents.document import Document, DocumentOptions, Edit, Spliced, notes_on_left
 from service.documents.errors import DocumentError
 from service.documents.lines import lines
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, decoded_xml, from_raw
@@ -22,6 +22,8 @@ _ENDING_IF_PRESERVED = re.compile(rf"{_COMMENT}|(?P<ending>(?<!\s)(?:{_BREAK}|[ 
 _NOTATION = Notation(_TAG, html.unescape, lambda text: from_raw(as_raw(text)).decode())
 _NO_ENDING = re.compile("(?P<ending>(?!))")
 _OTHERS = re.compile(r"<!\[CDATA\[|<(?:[\w.-]++:)?+metadata\b")
+_WITH_CDATA = "cue with CDATA or metadata", "cues with CDATA or metadata"
+_IN_OTHERS = "cue in another language", "cues in other languages"
 _LANGUAGE = re.compile(r"""\sxml:lang=(?P<value>["'](?P<code>[\w-]*+)["'])""")
 
 
@@ -48,10 +50,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     places = accumulate(len(raw[start:end].decode()) for start, end in borders)  # from those in UTF-8
     starts = [line.start for line in lines(text)]
     cues: list[Cue] = []
-    left: Counter[str] = Counter()
+    left: Counter[tuple[str, str]] = Counter()
     for element, language, start, end in zip(every, languages, places, places, strict=False):
         if language != own or _OTHERS.search(text, start, end):
-            left["that have CDATA or metadata" if language == own else "in other languages"] += 1
+            left[_WITH_CDATA if language == own else _IN_OTHERS] += 1
             continue
         number = bisect_right(starts, start)
         ending = _ENDING_IF_PRESERVED if element.inherited("xml:space") == "preserve" else _ENDING
@@ -62,7 +64,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     target = attribute(canonical(options.target)) if options.target else ""
     named = (match for match in _LANGUAGE.finditer(text) if target and primary(match["code"]) == own)
     edits = [Edit(match.start("value"), match.end("value"), target) for match in named]
-    notes = [f"cues {which} were left as they are: {number}." for which, number in left.items()]
+    notes = [note for names, number in left.items() for note in notes_on_left(number, *names)]
     return Spliced(text, slots(text, cues, _NOTATION), lambda written: encode(written.encode()), notes, edits)
 
 

@@ -8,7 +8,7 @@ however the caller spells it. `<file>`s of other languages stay.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Spliced, Unit, notes_on_left
 from service.documents.errors import DocumentError
 from service.documents.xliff_inline import InlineReader
 from service.documents.xml_source import Element, XmlSource, element_with, indent, read_xml, tag_with
@@ -44,14 +44,15 @@ class _Reader:
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self) -> list[str]:
-        notes = []
         if self._others and not any(self._is_ours.values()):
             raise self._others[0]
-        if self._others:
-            notes.append(f"files of other languages were left as they are: {len(self._others)}, {self._others[0]}")
-        if number := self._inline.num_sub_flows:
-            notes.append(f"texts within inline codes, <sub>, were left as they are: {number}.")
-        return notes
+        why = str(self._others[0]).removesuffix(".") if self._others else ""
+        return [
+            *notes_on_left(len(self._others), "file of another language", "files of other languages", why),
+            *notes_on_left(
+                self._inline.num_sub_flows, "text in an inline code (<sub>)", "texts in inline codes (<sub>)"
+            ),
+        ]
 
     @property
     def language(self) -> str:

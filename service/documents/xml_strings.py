@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from service.documents.accelerators import SIGNS
-from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced, notes_on_left
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.keyed_values import KeyedValues
 from service.documents.layout import laid_out
@@ -56,7 +56,7 @@ def read_android(data: bytes, options: DocumentOptions) -> Document:
     if (root := source.root) and options.target and "tools:locale" in root.attributes:
         tag = tag_with(source.raw[root.start : root.inner], {"tools:locale": canonical(options.target)})
         edits.append(Edit(root.start, root.inner, tag))
-    notes = [f"{num_left} strings that are CDATA in part were left as they are."] if num_left else []
+    notes = notes_on_left(num_left, "string that is partly CDATA", "strings that are partly CDATA")
     return Spliced(source.raw, slots, encode, notes, edits)
 
 

@@ -70,6 +70,11 @@ def listed(names: Iterable[str]) -> str:
     return (", ".join(every[:_MAX_LISTED]) or "none") + more
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Format a number with its noun for a message: `1 text`, `2 texts`; `many` is a plural that is not `one` and s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 class Path(tuple[str | int, ...]):
     """The position of a field in a request: names, and indices in lists, such as `Path("texts", 3)`."""
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence as Sequence_
 
 from service.domain.call import Origin
-from service.domain.errors import InvalidRequest, Overloaded, Path, TooLate, TooLong, TooMany
+from service.domain.errors import InvalidRequest, Overloaded, Path, Public, TooLate, TooLong, TooMany, counted
 from service.domain.translation import Priority
 from service.engine.costs import Costs
 from service.engine.request_queue import RequestQueue
@@ -82,9 +82,9 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
             raise InvalidRequest("{path} is {value}", _MAX_OUTPUT_TOKENS, value=value, allowed=f"1 to {room}")
         if given and given >= sequence.options.max_output_tokens:
             raise InvalidRequest(
-                "a target prefix has {number} tokens, and {limit} is {value}",
+                "a target prefix has {tokens}, and {limit} is {value}",
                 "target_prefixes",
-                number=given,
+                tokens=Public(counted(given, "token")),
                 limit=_MAX_OUTPUT_TOKENS,
                 value=sequence.options.max_output_tokens,
                 allowed=f"up to {sequence.options.max_output_tokens - 1}",
@@ -152,10 +152,9 @@ class Admission:
         room = waiting.room(origin) if self._queue.waiting.num_sequences else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
-                "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
-                "{room}",
+                "the call has {sequences}, {num_waiting} of at most {most} are waiting, and this caller may add {room}",
                 _hint(self._seconds_for(excess, 0)),
-                number=len(sequences),
+                sequences=Public(counted(len(sequences), "sequence")),
                 num_waiting=self._queue.waiting.num_sequences,
                 most=self._max_waiting,
                 room=room,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
-from service.domain.errors import EngineFailure, Public
+from service.domain.errors import EngineFailure, Public, counted
 from service.engine.batch import Batch
 from service.engine.integrity import expect
 from service.engine.reports import TurnStats
@@ -146,7 +146,7 @@ class Worker:
         try:
             result = self.search.run(limits)
         except Exception as error:
-            _log_failure(f"a run of {batch.num_rows} rows", error)
+            _log_failure(f"a run of {counted(batch.num_rows, 'row')}", error)
             failed = [(sequence, _failure(error)) for sequence in batch.sequences]
             result = Outcome(failed=failed, has_run_failed=True)
         else:
@@ -186,7 +186,7 @@ class Worker:
         try:
             are_good = self.runner.encode(jobs)
         except Exception as error:
-            _log_failure(f"encoding {len(jobs)} sources", error)
+            _log_failure(f"encoding {counted(len(jobs), 'source')}", error)
             if len(jobs) == 1:
                 return [_failure(error)]
             return [failure for job in jobs for failure in self._encode([job])]

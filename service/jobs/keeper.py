@@ -92,7 +92,7 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
         done = next((each for each in own if not each.is_in_work), None)
         if done is None:
             raise Overloaded(
-                "{number} of your documents, {size} MiB together, are being translated",
+                "your documents being translated: {number}, {size} MiB in total",
                 number=len(own),
                 size=_size(own) >> 20,
                 allowed=f"{most} of {most_bytes >> 20} MiB",

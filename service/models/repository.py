@@ -6,6 +6,7 @@ from pathlib import Path
 
 from service.bundle.errors import BundleError
 from service.bundle.manifest import MANIFEST_NAME, Manifest
+from service.domain.errors import counted
 
 ALL = "*"  # as a name: all models
 
@@ -159,6 +160,6 @@ def shared_pair(manifests: Iterable[Manifest]) -> tuple[str, str] | None:
     if not shared:
         return None
     (source, target), names = next(iter(shared.items()))
-    more = f", and {len(shared) - 1} more pairs" if len(shared) > 1 else ""
+    more = f", and {counted(len(shared) - 1, 'more pair')}" if len(shared) > 1 else ""
     line = f"{source}-{target} is translated by {' and '.join(names)}{more}"
     return line, f"calls that name no model get {names[0]}."

@@ -80,7 +80,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
         if engine_config.max_slots is None:
             chosen = knee(step_seconds, slot_counts)
             resize(chosen // len(runners))
-            _LOG.info("%s: %d slots, divided among batches: %d", bundle.directory, chosen, len(runners))
+            _LOG.info("%s: slots: %d, divided among batches: %d", bundle.directory, chosen, len(runners))
         max_slots = runners[0].spec.max_slots
         seconds = lanes_step_seconds(sorted({1, -(-max_slots // _PART), max_slots}))
     except DeviceUnavailable:

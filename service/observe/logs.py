@@ -38,7 +38,7 @@ def set_up(config: ServerConfig) -> None:
 
 
 def _report_missing(num_lines: int) -> None:
-    _LOG.error("standard error was not read or could not be written: %d lines are missing", num_lines)
+    _LOG.error("standard error was not read or could not be written; lines missing: %d", num_lines)
 
 
 class _Formatter(logging.Formatter):

@@ -67,7 +67,7 @@ OF_SERVER = (
     ),
     Metric(_G, "inflight_requests", "Calls that were accepted and not yet answered."),
     Metric(_G, "bytes_in_flight", "Bytes of calls' messages and answers, including those that may still arrive."),
-    Metric(_G, "bytes_in_flight_max", "Maximum of these bytes."),
+    Metric(_G, "bytes_in_flight_max", "Maximum bytes of calls' messages and answers."),
     Metric(_C, "rejected", "Rejected calls, by reason.", (*_CALL, "reason")),
     # Callers, by name of their key
     Metric(_C, "key_requests", "Accepted calls, by the caller's key.", _KEY),
@@ -75,7 +75,7 @@ OF_SERVER = (
     Metric(_C, "key_tokens", "Tokens that models read and wrote, by the caller's key, as quotas count them.", _KEY),
     Metric(_C, "key_source_characters", "Characters of answered texts, by the caller's key.", _KEY),
     Metric(_C, "key_source_tokens", "Tokens of answered texts, by the caller's key.", _KEY),
-    Metric(_C, "key_output_tokens", "Tokens of their translations, by the caller's key.", _KEY),
+    Metric(_C, "key_output_tokens", "Tokens of the translations of answered texts, by the caller's key.", _KEY),
     # `sha256` has the first digits of the hash: of two keys of one name, it tells which is still in use
     Metric(_G, "key_last_used_seconds", "Unix time of a key's last call; 0: none so far.", (*_KEY, "sha256")),
     # The server
@@ -83,20 +83,27 @@ OF_SERVER = (
     Metric(_G, "draining", "1 while the server is stopping."),
     Metric(_G, "event_loop_tasks", "Tasks on the event loop, such as calls in progress."),
     Metric(_G, "connections", "Open connections of callers.", _PROTOCOL),
-    Metric(_G, "connections_max", "Maximum of these connections.", _PROTOCOL),
+    Metric(_G, "connections_max", "Maximum open connections of callers.", _PROTOCOL),
     Metric(_C, "connections_refused", "Connections closed because there were too many.", _PROTOCOL),
     Metric(_H, "event_loop_lag_seconds", "How late a timer of the event loop fires.", (), REQUEST_BUCKETS),
     Metric(_G, "event_loop_silence_seconds", "Time since the event loop last ran; it should run every second."),
     Metric(
         _G,
         "memory_bytes",
-        "Resident memory; each process counts its part of shared pages, so the values of several add up.",
+        "Resident memory; each process counts its share of shared pages, so values of several processes add up.",
     ),
-    Metric(_G, "memory_limit_bytes", "The container's limit of this memory; infinite without one."),
-    Metric(_G, "build_info", "Always 1.", ("version", "onnxruntime_version", "provider")),
-    Metric(_G, "model_info", "Always 1.", ("model", "version", "precision", "checkpoint_sha256", "kernels")),
+    Metric(_G, "memory_limit_bytes", "Memory limit of the container; infinite without one."),
+    Metric(
+        _G, "build_info", "Always 1; the labels describe the server.", ("version", "onnxruntime_version", "provider")
+    ),
+    Metric(
+        _G,
+        "model_info",
+        "Always 1; the labels describe a served model.",
+        ("model", "version", "precision", "checkpoint_sha256", "kernels"),
+    ),
     Metric(_C, "reloads", "Reloads of the models on disk, by outcome.", ("outcome",)),
-    Metric(_C, "model_load_failures", "Bundles that could not be loaded.", _MODEL),
+    Metric(_C, "model_load_failures", "Bundles that failed to load.", _MODEL),
     Metric(_G, "cache_bytes", "Approximate memory of cached translations."),
     Metric(_G, "cache_max_bytes", "Maximum memory for cached translations; 0: no cache."),
 )
@@ -104,7 +111,7 @@ OF_SERVER = (
 TLS_NOT_AFTER = Metric(_G, "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time.")
 OF_MODELS = (
     # Texts of finished calls
-    Metric(_C, "sentences", "Sequences by outcome: ok, failed, cancelled.", ("model", "outcome")),
+    Metric(_C, "sentences", "Sequences, by outcome: ok, failed, cancelled.", ("model", "outcome")),
     Metric(_C, "source_codepoints", "Characters of translated texts.", _MODEL),
     Metric(_C, "source_tokens", "Tokens that were encoded.", _MODEL),
     Metric(_C, "target_tokens", "Tokens that were generated.", _MODEL),
@@ -112,14 +119,14 @@ OF_MODELS = (
     # The same of each version, to compare one with another
     Metric(_C, "model_requests", "Finished calls of a model.", (*_VERSION, "code")),
     Metric(_H, "model_request_duration_seconds", "Time from arrival to end, by model.", _VERSION, REQUEST_BUCKETS),
-    Metric(_C, "finish", "Finished sequences by the reason they ended.", (*_VERSION, "reason")),
+    Metric(_C, "finish", "Finished sequences, by finish reason.", (*_VERSION, "reason")),
     Metric(_C, "segment_flags", "Segments whose translation should be reviewed, by reason.", (*_VERSION, "flag")),
     Metric(_H, "source_length_tokens", "Source tokens per sequence.", _VERSION, SIZE_BUCKETS),
     Metric(_H, "target_length_tokens", "Tokens of the best hypothesis per sequence.", _VERSION, SIZE_BUCKETS),
     # Phases of a call
     Metric(_H, "queue_seconds", "Wait for a free slot, per sequence.", _MODEL, REQUEST_BUCKETS),
-    Metric(_H, "tokenize_seconds", "Tokenizing a call's texts.", _MODEL, STEP_BUCKETS),
-    Metric(_H, "detokenize_seconds", "Detokenizing a call's texts.", _MODEL, STEP_BUCKETS),
+    Metric(_H, "tokenize_seconds", "Time to tokenize a call's texts.", _MODEL, STEP_BUCKETS),
+    Metric(_H, "detokenize_seconds", "Time to detokenize a call's texts.", _MODEL, STEP_BUCKETS),
     Metric(
         _H,
         "time_to_first_token_seconds",
@@ -135,19 +142,19 @@ OF_MODELS = (
         STEP_BUCKETS,
     ),
     # The engine
-    Metric(_H, "encode_seconds", "One run of the encoder.", _MODEL, REQUEST_BUCKETS),
-    Metric(_H, "decode_step_seconds", "One step of the decoder.", _MODEL, STEP_BUCKETS),
+    Metric(_H, "encode_seconds", "Duration of an encoder run.", _MODEL, REQUEST_BUCKETS),
+    Metric(_H, "decode_step_seconds", "Duration of a decoder step.", _MODEL, STEP_BUCKETS),
     Metric(
         _C,
         "engine_busy_seconds",
-        "Time that batches spent encoding and decoding, and in the work around it; summed over concurrent batches.",
+        "Time spent encoding and decoding, and on the work around it, summed over concurrent batches.",
         _MODEL,
     ),
     Metric(_G, "engine_batches", "Concurrent batches, the maximum of busy seconds per second.", _MODEL),
-    Metric(_H, "step_batch_size", "Rows that one decoder step advanced.", _MODEL, SIZE_BUCKETS),
-    Metric(_H, "encode_padding_ratio", "Share of padding in one encoder run.", _MODEL, RATIO_BUCKETS),
+    Metric(_H, "step_batch_size", "Rows per decoder step.", _MODEL, SIZE_BUCKETS),
+    Metric(_H, "encode_padding_ratio", "Share of padding in an encoder run.", _MODEL, RATIO_BUCKETS),
     Metric(_G, "model_load_seconds", "Time to load a model, from checksums to warm-up.", _MODEL),
-    Metric(_G, "queue_sequences", "Sequences that wait for a free slot.", _MODEL),
+    Metric(_G, "queue_sequences", "Sequences waiting for a free slot.", _MODEL),
     Metric(_G, "queue_tokens", "Source tokens of waiting sequences.", _MODEL),
     Metric(
         _G,
@@ -157,7 +164,7 @@ OF_MODELS = (
     ),
     Metric(_C, "engine_restarts", "Engines that failed and were restarted.", _MODEL),
     Metric(_C, "admissions", "Sequences that got slots.", _MODEL),
-    Metric(_C, "evictions", "Sequences removed while they ran, by reason: cancelled, deadline.", ("model", "reason")),
+    Metric(_C, "evictions", "Sequences removed while running, by reason: cancelled, deadline.", ("model", "reason")),
     Metric(_G, "engine_turn_seconds", "Duration of the engine's current turn so far; 0 when idle.", _MODEL),
     Metric(
         _G,

@@ -39,7 +39,7 @@ class TermList(Sequence[Term]):
             return [self[each] for each in range(*index.indices(len(self)))]
         place = index if index >= 0 else index + len(self)
         if not 0 <= place < len(self):
-            raise IndexError(f"there are {len(self)} terms, and none has the index {index}.")
+            raise IndexError(f"the index is {index}; allowed: {-len(self)} to {len(self) - 1}.")
         return _term(self._record(place))
 
     def source(self, index: int) -> str:

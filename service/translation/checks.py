@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.domain.errors import InvalidRequest, Path, Public, TooLong
+from service.domain.errors import InvalidRequest, Path, Public, TooLong, counted
 from service.domain.translation import ENTRY_CHARACTERS, MAX_TEXTS, MimeType, TranslationRequest
 from service.text.glossary import MAX_TERM_LENGTH
 from service.text.placeholders import check_own
@@ -24,10 +24,10 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     num_prefixes, num_texts = len(request.target_prefixes), len(request.texts)
     if num_prefixes and num_prefixes != num_texts:
         raise InvalidRequest(
-            "{path} has {number} entries for {num_texts} texts",
+            "{path} has {entries} for {texts}",
             Path("target_prefixes"),
-            number=num_prefixes,
-            num_texts=num_texts,
+            entries=Public(counted(num_prefixes, "entry", "entries")),
+            texts=Public(counted(num_texts, "text")),
             advice="give one for each, or none",
         )
     if any(request.target_prefixes) and request.mime_type is not MimeType.PLAIN:
@@ -40,10 +40,10 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     for number, term in enumerate(request.terms):
         if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_LENGTH:
             raise InvalidRequest(
-                "{path} has a source of {source} and a target of {target} characters",
+                "{path} has a source of {source} and a target of {target}",
                 Path("terms", number),
-                source=len(term.source),
-                target=len(term.target or ""),
+                source=Public(counted(len(term.source), "character")),
+                target=Public(counted(len(term.target or ""), "character")),
                 allowed=f"1 to {MAX_TERM_LENGTH}, not only white space",
             )
     for index, placeholder in enumerate(request.placeholders):

@@ -142,7 +142,7 @@ class ComputePool:
         num_own = queued.count(caller)
         if len(queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
             raise Overloaded(
-                "{number} long texts are waiting to be processed, {num_own} of them this caller's",
+                "long texts waiting to be processed: {number}, {num_own} of them this caller's",
                 number=len(queued),
                 num_own=num_own,
                 advice="try again later",

@@ -161,7 +161,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {  # changes to a good reque
     "no pattern": ({"placeholders": [pb.Placeholder(pattern="a(")]}, "placeholders[0]", r"'a\('.*missing \).*re2/wiki"),
     "empty label": ({"labels": {"": "x"}}, "labels", "1 to 63"),
     "long label": ({"labels": {"k": "x" * 64}}, "labels", "63 characters"),
-    "too few prefixes": ({"texts": ["a", "b"], "target_prefixes": ["x"]}, "target_prefixes", "1 entries for 2 texts"),
+    "too few prefixes": ({"texts": ["a", "b"], "target_prefixes": ["x"]}, "target_prefixes", "1 entry for 2 texts"),
     "prefix in HTML": ({"target_prefixes": ["Wo"], "mime_type": "text/html"}, "target_prefixes", "'text/html'"),
     "prefix of unknown characters": (
         {"texts": ["a", "b"], "target_prefixes": ["Wo", "Wo \u4e2d"]},

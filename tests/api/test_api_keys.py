@@ -191,7 +191,7 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(
         eventually(is_idle)
         assert used("alice") >= sources + 3
         error = refused(stub.Translate, request_of(["Hello"]), metadata=(("x-api-key", ALICE),))
-        assert f"key alice has used up its {sources + 3} tokens per minute" in error.details()
+        assert f"key alice has used up its quota of {sources + 3} tokens per minute" in error.details()
 
 
 def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path) -> None:
@@ -203,7 +203,9 @@ def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path)
         calls = stub.ModelStreamInfer(iter([request] * 4), timeout=patient(30), metadata=(("x-api-key", ALICE),))
         messages = [answer.error_message for answer in calls]
     assert messages[:2] == ["", ""]
-    assert all(message.startswith("RESOURCE_EXHAUSTED: key alice has used up its 2 req") for message in messages[2:])
+    assert all(
+        message.startswith("RESOURCE_EXHAUSTED: key alice has used up its quota of 2 req") for message in messages[2:]
+    )
     assert len(messages) == 4
 
 
@@ -278,9 +280,9 @@ def send_file(server: InProcessServer) -> Reply:
 @pytest.mark.parametrize(
     ("quotas", "problem", "status_of_deepl"),
     [
-        (Quotas(requests_per_minute=1), "requests", 429),
-        (Quotas(tokens_per_minute=1), "tokens", 456),  # waiting for a second or two is no use
-        (Quotas(concurrent_calls=1), "1 calls in progress, and at most 1", 429),
+        (Quotas(requests_per_minute=1), "1 request per minute", 429),
+        (Quotas(tokens_per_minute=1), "1 token per minute", 456),  # waiting for a second or two is no use
+        (Quotas(concurrent_calls=1), "1 call in progress; allowed: 1 at a time", 429),
     ],
     ids=["requests", "tokens", "concurrent"],
 )

@@ -213,7 +213,7 @@ def test_a_key_has_as_many_documents_in_work_as_calls(serve: Serve, tmp_path: Pa
     handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(5000)))
     assert ask(running, handle, ALICE).document["status"] == "translating"
     refused = raw_upload(running, b"station\n", ALICE)
-    assert (refused.status, "1 documents in progress" in refused.document["message"]) == (429, True)
+    assert (refused.status, "1 document in progress" in refused.document["message"]) == (429, True)
 
 
 def test_why_a_document_failed_is_counted_and_noted_with_its_id(server: InProcessServer) -> None:

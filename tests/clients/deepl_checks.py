@@ -143,7 +143,7 @@ def check_keys_and_quotas() -> None:
         assert (status, "API key is unknown" in message) == (403, True)
     limited.translate_text("station", **PAIR)
     status, message = refused(lambda: limited.translate_text("station", **PAIR), deepl.QuotaExceededException)
-    assert (status, "tokens per minute" in message) == (456, True)
+    assert (status, "1 token per minute" in message) == (456, True)
     assert limited.get_usage().any_limit_reached
 
 

@@ -368,7 +368,7 @@ def test_a_pipe_needs_the_name_of_the_format(server: ServerProcess) -> None:
     source = b'<TS><message numerus="yes"><source>a</source><translation/></message></TS>'
     kept = dragoman_here(*options, "ts", stdin=source)
     assert (kept.returncode, kept.stdout) == (0, source)
-    assert kept.stderr == b"note: messages of unusual forms or lengths were left as they are: 1.\n"
+    assert kept.stderr == b"note: 1 message of an unusual form or length was left as it is.\n"
 
 
 def test_a_broken_document_ends_the_command(server: ServerProcess, tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
 def test_readers_are_told_what_they_can_do(visit: Visit) -> None:
     cases: list[tuple[int, dict[str, str], str]] = [
         (429, {"code": "RESOURCE_EXHAUSTED", "reason": "queue_full"}, "Too many people are translating"),
-        (429, {"code": "RESOURCE_EXHAUSTED", "reason": "quota"}, "Your key has used up"),
+        (429, {"code": "RESOURCE_EXHAUSTED", "reason": "quota"}, "Your key has reached its quota"),
         (400, {"code": "INVALID_ARGUMENT", "reason": "too_long"}, "Part of this is too long"),
         (404, {"code": "NOT_FOUND", "field": "target_language_code"}, "Translation from English into German is not"),
         (504, {"code": "DEADLINE_EXCEEDED"}, "This took too long."),
@@ -660,9 +660,9 @@ def test_a_file_that_cannot_be_translated_says_why(files: Files) -> None:
     files.choose(broken_docx=b"PK no archive", huge_txt=b"a" * 2000, scan_pdf=b"%PDF", unknown_txt=b"qq zz xkcd")
     eventually(lambda: window.run("return document.querySelectorAll('#files .failed').length") == 4)
     broken, huge, scan, unknown = files.shown()
-    assert "It may be damaged, or not be what its name says." in broken
+    assert "It may be damaged, or its name may have the wrong ending." in broken
     assert "This is too large for the server." in huge
-    assert "Files of this kind cannot be translated." in scan
+    assert "This kind of file cannot be translated." in scan
     assert "choose it above and try again" in unknown
     assert findings(window) == []
     files.visit.choose("from", "en")

@@ -137,8 +137,8 @@ def check_bad_tensors() -> None:
     more, fewer = tensor("text", ["a"]).set_shape([2]), tensor("text", ["a", "b"]).set_shape([1])
     for says, given in (
         ("'text' is of datatype 'INT32'", in_json),
-        ("'text' has shape [2] and 1 elements", more),
-        ("'text' has 5 bytes of raw contents after its 1 elements", fewer),
+        ("'text' has shape [2] and 1 element", more),
+        ("'text' has 5 bytes of raw contents after its 1 element", fewer),
     ):
         fails(400, says, work=partial(client.infer, "tiny", [given]))
 

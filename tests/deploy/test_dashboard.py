@@ -21,8 +21,9 @@ from tests.tools import tool
 
 PANELS = all_panels()
 # Events of these kinds do not occur in these tests' server.
-EMPTY_HERE = {"Certificate", "Taken out while running", "Flagged segments"}
+EMPTY_HERE = {"Certificate", "Evicted while running", "Flagged segments"}
 WINDOW = "15s"
+LINE = {"mode": "line"}
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +146,15 @@ def test_links_lead_to_runbooks_of_alerts() -> None:
     links = {link["url"] for panel in PANELS for link in panel.get("links", [])}
     assert links
     assert links <= anchors
+
+
+def test_the_line_of_a_panel_is_the_threshold_of_its_alert() -> None:
+    expressions = {f"${{runbooks}}#{rule['alert'].lower()}": rule["expr"] for rule in rules("alert")}
+    drawn = [panel for panel in PANELS if panel["fieldConfig"]["defaults"]["custom"].get("thresholdsStyle", {}) == LINE]
+    assert len(drawn) > 10
+    for panel in drawn:
+        (link,) = panel["links"]
+        bounds = re.findall(r"[<>] ([\d.]+)(?: \* (\d+))?", expressions[link["url"]])
+        thresholds = {float(bound) * float(factor or 1) for bound, factor in bounds}
+        steps = {step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]}
+        assert steps & thresholds, panel["title"]

@@ -39,17 +39,19 @@ def never_opened_fused() -> Iterator[Damage]:
     """Yield likewise changes to a bundle with fused graphs."""
     file, between = "decoder.onnx", "each once and in order, those of its node"
     history = fused_io.DECODE_INPUTS.index("history")
-    yield Damage("history in the memory of control", _graph(file, _aliases), "2 nodes in 1 graphs")
+    yield Damage("history in the memory of control", _graph(file, _aliases), "2 nodes in 1 graph;")
     yield Damage("history is control", _graph(file, _reads(history, "control")), between)
     yield Damage("no input of the graph", _graph(file, lambda model: model.graph.input.pop(history)), between)
     yield Damage("weights as a cache", _graph(file, _weights_as_cache), between)
     yield Damage("a cache as weights", _graph(file, _reads(len(fused_io.DECODE_INPUTS), "self_cache")), "'self_cache'")
     yield Damage("an input that is a constant too", _graph(file, _constant_input), "'history', which its node needs")
-    yield Damage("two nodes", _graph(file, lambda model: model.graph.node.append(model.graph.node[0])), "2 nodes in 1")
+    yield Damage(
+        "two nodes", _graph(file, lambda model: model.graph.node.append(model.graph.node[0])), "2 nodes in 1 graph;"
+    )
     other = _graph(file, lambda model: setattr(model.graph.node[0], "op_type", "Encode"))
     yield Damage("the other operator", other, "operator 'dragoman::Encode'")
     twice = resealed(lambda bundle: (bundle / file).write_bytes(2 * (bundle / file).read_bytes()))
-    yield Damage("in two parts", twice, "1 nodes in 2 graphs")
+    yield Damage("in two parts", twice, "1 node in 2 graphs")
     relu = helper.make_node("Relu", ["self_cache"], ["more"])
     yield Damage("a node beside", _graph(file, _add(relu)), "operator 'Relu'")
 

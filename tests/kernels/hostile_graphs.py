@@ -84,7 +84,7 @@ def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
         for each in (None, *wrong):
             yield Case(f"{graph.operator} {name}={each!r:.20}", _with(make, {name: each}), name)
     for name, value in (("num_heads", 3), ("num_heads", 1), ("head_size", 7), ("head_size", 64)):
-        yield Case(f"{graph.operator} with {name} {value}", _with(make, {name: value}), "expected is")
+        yield Case(f"{graph.operator} with {name} {value}", _with(make, {name: value}), "allowed: ")
     yield Case(
         f"{graph.operator} with heads that fit", _with(make, {"num_heads": 2, "head_size": 15}, OTHER_SHAPE), "cache"
     )
@@ -103,11 +103,17 @@ def _optional_attributes(make: Callable[..., Graph]) -> Iterator[Case]:
         for each in (-1, 1_000_000, 2**31, 2**63 - 1, -(2**63)):
             yield Case(f"{graph.operator} with {name} {each}", _with(make, {name: each}, T5), name)
     yield Case(f"{graph.operator} of two kinds of norms", _with(make, {"scalar_norm": 1}, T5), "rms_norm are both 1")
-    yield Case(f"{graph.operator} with half a pair", _with(make, {"rotary_size": 3}, T5), "rotary_size is odd")
+    yield Case(
+        f"{graph.operator} with half a pair", _with(make, {"rotary_size": 3}, T5), "rotary_size is 3, allowed: even"
+    )
     heads_only = dataclasses.replace(T5, output_projection=False)
-    yield Case(f"{graph.operator} of heads only", make(heads_only), "with an output projection only")
+    yield Case(f"{graph.operator} of heads only", make(heads_only), "requires output_projection 1")
     two_of_three = dataclasses.replace(T5, num_layers=3, num_decoder_layers=3, relative_biases=2)
-    yield Case(f"{graph.operator} of 3 layers with 2 tables", make(two_of_three), "allowed are 0, 1 and the number of")
+    yield Case(
+        f"{graph.operator} of 3 layers with 2 tables",
+        make(two_of_three),
+        "is 2, allowed: 0, 1 or num_layers, which is 3",
+    )
     place = next(place for place, each in enumerate(graph.constants) if each.shape[0] == T5.num_heads)
     for what, part in (("places", np.s_[:, 1:]), ("heads", np.s_[1:])):
         changed = make(T5)
@@ -115,7 +121,7 @@ def _optional_attributes(make: Callable[..., Graph]) -> Iterator[Case]:
         yield Case(f"{graph.operator} with biases of fewer {what}", changed, "relative biases is float32")
     changed = make(T5)
     changed.constants[place][-1, -1] = np.nan
-    yield Case(f"{graph.operator} with a bias that is no number", changed, "relative biases has values")
+    yield Case(f"{graph.operator} with a bias that is no number", changed, "relative biases contains NaN")
 
 
 def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
@@ -150,7 +156,7 @@ def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
         yield Case(f"{graph.operator} without constant {place}", changed, "")
     changed = make(SHAPE)
     changed.constants.append(np.zeros(3, np.int64))
-    yield Case(f"{graph.operator} with a constant more", changed, "inputs, but its attributes ask for")
+    yield Case(f"{graph.operator} with a constant more", changed, "allowed with these attributes: ")
     changed = make(SHAPE)
     changed.constants.clear()
     yield Case(f"{graph.operator} without constants", changed, "")
@@ -164,7 +170,7 @@ def _values(make: Callable[..., Graph]) -> Iterator[Case]:
             for value in _BAD_FLOATS[: 2 if is_bias else 3]:
                 changed = _with_constant(make, place, array.copy())
                 changed.constants[place].reshape(-1)[-1] = value
-                yield Case(f"{graph.operator} constant {place} with {value}", changed, "finite")
+                yield Case(f"{graph.operator} constant {place} with {value}", changed, "NaN or infinity")
         if array.dtype == np.int8 and place > 1:  # all but the embedding, which is not multiplied
             for index in (0, -1):
                 changed = _with_constant(make, place, array.copy())
@@ -175,8 +181,10 @@ def _values(make: Callable[..., Graph]) -> Iterator[Case]:
 def _vocabulary() -> Iterator[Case]:
     for ids in ([-1], [SHAPE.num_tokens], [2**40], [-(2**63)]):
         changed = _with_constant(decode_graph, -2, np.array(ids, np.int64))
-        yield Case(f"suppressed {ids}", changed, "not in the vocabulary")
+        yield Case(f"suppressed {ids}", changed, "a suppressed id is ")
     for heads in ([-1], [0, SHAPE.num_heads], [2**40], [-(2**63)]):
-        yield Case(f"recorded {heads}", _with_constant(decode_graph, -1, np.array(heads, np.int64)), "does not exist")
+        yield Case(
+            f"recorded {heads}", _with_constant(decode_graph, -1, np.array(heads, np.int64)), "a recorded head is "
+        )
     changed = _with_constant(decode_graph, 0, decode_graph(SHAPE).constants[0][:-1])
-    yield Case("a projection of more tokens than can be read", changed, "have an embedding")
+    yield Case("a projection of more tokens than can be read", changed, "the number of the projection's tokens is ")

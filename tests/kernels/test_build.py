@@ -132,7 +132,7 @@ def test_warnings_fail_a_strict_build_each_time(tmp_path: Path, fake: Path, sour
     (sources / "runtime" / "one.cpp").write_text("// warning")
     of_tests(tmp_path, fake, sources)
     for _ in range(2):
-        with pytest.raises(BuildError, match="the compiler warns"):
+        with pytest.raises(BuildError, match="the compiler gave warnings"):
             of_tests(tmp_path, fake, sources, strict=True)
 
 
@@ -143,7 +143,7 @@ def test_an_error_is_told_in_one_line_and_keeps_the_library(tmp_path: Path, fake
     with pytest.raises(BuildError, match=r"^fake-c\+\+: it has an error:$"):
         of_tests(tmp_path, fake, sources)
     assert library.read_bytes() == before
-    with pytest.raises(BuildError, match="has no sources"):
+    with pytest.raises(BuildError, match=r"contains no \.cpp files for "):
         of_tests(tmp_path, fake, tmp_path / "nothing")
 
 
@@ -181,7 +181,7 @@ def test_its_exit_status_tells_a_missing_compiler_from_an_error(tmp_path: Path) 
 
 def test_other_systems_have_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(BuildError, match="made for Linux, not for darwin"):
+    with pytest.raises(BuildError, match="the system is darwin, allowed: linux"):
         Target.of()
 
 

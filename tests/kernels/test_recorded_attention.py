@@ -105,13 +105,13 @@ def test_hypotheses_of_beams_know_the_slots_that_read_their_tokens(operators: Op
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"shape": (19, 40, 64)}, "attention has 19 rows, and there are 20"),
-        ({"shape": (21, 40, 64)}, "attention has 21 rows, and there are 20"),
-        ({"shape": (20, 11, 64)}, "row 0 has a limit out of range"),
-        ({"shape": (20, 40, 2)}, "row 0 has a source_length out of range"),
+        ({"shape": (19, 40, 64)}, r"attention is float32 \(19, 40, 64\), allowed: float32 \(20, any, any\)"),
+        ({"shape": (21, 40, 64)}, r"attention is float32 \(21, 40, 64\), allowed: float32 \(20, any, any\)"),
+        ({"shape": (20, 11, 64)}, "row 0: limit is 12, allowed: 1 to 11"),
+        ({"shape": (20, 40, 2)}, "row 0: source_length is 3, allowed: 1 to 2"),
         ({"shape": (20, 40 * 64)}, "rank"),
         ({"dtype": np.float64}, "data type"),
-        ({"shift": 1}, "attention is at an address that is not a multiple of 4"),
+        ({"shift": 1}, "attention is not aligned to 4 bytes"),
     ],
 )
 def test_attention_of_another_shape_is_refused(

@@ -40,34 +40,34 @@ def operators(opened: Operators) -> Operators:
 @pytest.mark.parametrize(
     ("row", "name", "value", "message"),
     [
-        (0, "status", 5, "row 0: status is 5; allowed are 0 to 4"),
-        (3, "limit", CAPACITY + 1, "row 3: limit is 33; allowed are 1 to 32"),
-        (3, "limit", 1, "row 3: forced_length is 1; allowed are 0 to 0"),
-        (2, "length", 12, "row 2: length of a running row is 12; allowed are 0 to 11"),
-        (2, "width", 9, "row 2: width is 9; allowed are 1 to 8"),
+        (0, "status", 5, "row 0: status is 5, allowed: 0 to 4"),
+        (3, "limit", CAPACITY + 1, "row 3: limit is 33, allowed: 1 to 32"),
+        (3, "limit", 1, "row 3: forced_length is 1, allowed: 0 to 0"),
+        (2, "length", 12, "row 2: length is 12, allowed: 0 to 11"),
+        (2, "width", 9, "row 2: width is 9, allowed: 1 to 8"),
         (2, "width", 0, "row 2: width is 0"),
-        (1, "rank", 2, "row 1: rank is 2; allowed are 0 to 1"),
+        (1, "rank", 2, "row 1: rank is 2, allowed: 0 to 1"),
         (1, "rank", 0, "row 0: its beam lists row 1"),
         (1, "length", 1, "row 0: its beam lists row 1"),
         (1, "status", 1, "row 0: its beam lists row 1"),
-        (0, "beam_rows", [0, 4, 0, 0, 0, 0, 0, 0], "row 0: a row of the beam is 4; allowed are 0 to 3"),
+        (0, "beam_rows", [0, 4, 0, 0, 0, 0, 0, 0], "row 0: a row of the beam is 4, allowed: 0 to 3"),
         (0, "beam_rows", [0, 0, 0, 0, 0, 0, 0, 0], "row 0: its beam lists row 0"),
         (0, "status", 2, "row 1: no beam lists it"),
-        (1, "slot", NUM_SLOTS, "row 0: slot is 24; allowed are 0 to 23"),
-        (0, "num_finished", 3, "row 0: num_finished is 3; allowed are 0 to 2"),
+        (1, "slot", NUM_SLOTS, "row 0: slot is 24, allowed: 0 to 23"),
+        (0, "num_finished", 3, "row 0: num_finished is 3, allowed: 0 to 2"),
         (0, "num_given_up", -1, "row 0: num_given_up is -1"),
         (0, "length_penalty", float("nan"), "row 0: length_penalty is nan"),
-        (2, "top_k", 65, "row 2: top_k is 65; allowed are 1 to 64"),
+        (2, "top_k", 65, "row 2: top_k is 65, allowed: 1 to 64"),
         (2, "top_p", 1.5, "row 2: top_p is 1.5"),
         (2, "temperature", float("inf"), "row 2: temperature is inf"),
         (2, "repetition_penalty", -1.0, "row 2: repetition_penalty is -1"),
         (2, "no_repeat_ngram_size", -1, "row 2: no_repeat_ngram_size is -1"),
         (2, "min_output_tokens", -1, "row 2: min_output_tokens is -1"),
         (3, "max_repeats", 0, "row 3: max_repeats is 0"),
-        (3, "runs", [1] + 15 * [0], "row 3: a run of repeats is 1; allowed are 0 to 0"),
-        (3, "caller_prefix", 2, "row 3: caller_prefix is 2; allowed are 0 to 1"),
+        (3, "runs", [1] + 15 * [0], "row 3: a run of repeats is 1, allowed: 0 to 0"),
+        (3, "caller_prefix", 2, "row 3: caller_prefix is 2, allowed: 0 to 1"),
         (3, "model_prefix", -1, "row 3: model_prefix is -1"),
-        (3, "token_id", NUM_TOKENS, "row 3: token_id is 12; allowed are 0 to 11"),
+        (3, "token_id", NUM_TOKENS, "row 3: token_id is 12, allowed: 0 to 11"),
     ],
 )
 def test_a_field_out_of_range_is_named(operators: Operators, row: int, name: str, value: Any, message: str) -> None:
@@ -87,9 +87,12 @@ def set_hypothesis(state: State) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda state: state.output_ids.put(3 * CAPACITY, NUM_TOKENS), "row 3: a token of the output is 12; allowed"),
+        (
+            lambda state: state.output_ids.put(3 * CAPACITY, NUM_TOKENS),
+            "row 3: a token of the output is 12, allowed: 0 to 11",
+        ),
         (set_history, "row 0: a slot in the history of a beam is -1"),
-        (set_hypothesis, "row 0: length of a hypothesis is 33"),
+        (set_hypothesis, "row 0: the length of a hypothesis is 33"),
     ],
 )
 def test_what_is_out_of_range_in_other_arrays_is_named(
@@ -103,10 +106,10 @@ def test_what_is_out_of_range_in_other_arrays_is_named(
 def test_numbers_of_rows_and_tokens_out_of_range_are_named(
     operators: Operators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(RuntimeError, match="num_rows is 25; allowed are 0 to 24"):
+    with pytest.raises(RuntimeError, match="num_rows is 25, allowed: 0 to 24"):
         operators.run(num_rows=NUM_SLOTS + 1)
     monkeypatch.setattr(operators, "spec", replace(operators.spec, eos_id=NUM_TOKENS))
-    with pytest.raises(RuntimeError, match="eos_id is 12; allowed are 0 to 11"):
+    with pytest.raises(RuntimeError, match="eos_id is 12, allowed: 0 to 11"):
         operators.run(num_rows=4)
 
 

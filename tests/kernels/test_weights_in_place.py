@@ -60,7 +60,7 @@ def test_weights_that_are_not_aligned_are_refused(
     path = saved(tmp_path, (shift, 0))[0 if is_encoder else 1]
     graph = encode_graph(SHAPE) if is_encoder else decode_graph(SHAPE)
     for open_graph in (open_encoder if is_encoder else open_decoder, partial(opened, graph=graph)):
-        with pytest.raises(BundleError, match="the token embedding is at an address that is not a multiple of 64"):
+        with pytest.raises(BundleError, match="the token embedding is not aligned to 64 bytes"):
             open_graph(kernels_library, path)
 
 

@@ -28,6 +28,7 @@ from export.importers.huggingface.tokenizer_files import (
 from export.importers.imported import ImportedCheckpoint
 from export.importers.language_choice import asked_languages, chosen_directions
 from export.importers.options import ImportOptions
+from service.domain.errors import counted
 from service.text.indic.languages import ENGLISH, LANGUAGE_CODE, is_known
 from service.text.indic.writing import SYMBOLS
 
@@ -116,7 +117,9 @@ def read_indictrans2(directory: Path) -> IndicFiles:
     problems += config.differing_ids(target, TARGET_VOCABULARY_NAME, VOCABULARY_NAME)
     languages = {piece: index for piece, index in source.items() if LANGUAGE_CODE.fullmatch(piece)}
     if source and len(languages) < 2:
-        problems.append(f"{VOCABULARY_NAME}: it has {len(languages)} languages, such as hin_Deva; expected two or more")
+        problems.append(
+            f"{VOCABULARY_NAME}: it has {counted(len(languages), 'language')}, such as hin_Deva; expected two or more"
+        )
     problems += [
         f"{VOCABULARY_NAME}: {code} has a script that is not known" for code in languages if not is_known(code)
     ]

@@ -33,7 +33,7 @@ from export.importers.huggingface.tokenizer_files import TokenizerFiles, raise_i
 from export.importers.json_file import read_json
 from export.importers.model_card import NLLB_LICENCE
 from export.importers.sentencepiece_file import read_pieces
-from service.domain.errors import listed
+from service.domain.errors import counted, listed
 from service.text.languages import is_well_formed
 
 MODEL_NAME = "sentencepiece.bpe.model"
@@ -57,7 +57,7 @@ def read_nllb(directory: Path) -> TokenizerFiles:
     words = [token.content for token in added.values() if is_well_formed(token.content)]
     if len(languages) < 2:
         raise ValueError(
-            f"{TOKENIZER_NAME}: it has {len(languages)} tokens of languages, such as eng_Latn; expected two"
+            f"{TOKENIZER_NAME}: it has {counted(len(languages), 'language token')}, such as eng_Latn; expected two"
         )
     others = [word for word in words if word not in languages]
     note = (

@@ -7,7 +7,7 @@ from typing import Any
 from export.architecture import ModelConfig
 from export.architecture.config import Activation, Autoregression, NormPlacement, PositionConfig, PositionLayout
 from export.importers.marian_files.container import MarianModel
-from service.domain.errors import shown
+from service.domain.errors import counted, shown
 
 EPSILON = 1e-6  # under the root of Marian's layer norms
 MAX_POSITIONS = 1024  # Marian computes any number of them
@@ -141,7 +141,7 @@ def _unsupported_decoder(settings: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(tied, list) or not all(type(number) is int and number > 0 for number in tied):
         yield f"transformer-tied-layers is {shown(tied)}, expected numbers of layers"
     elif tied and len(tied) != depth:
-        yield f"transformer-tied-layers has {len(tied)} layers, dec-depth is {shown(depth)}"
+        yield f"transformer-tied-layers has {counted(len(tied), 'layer')}, dec-depth is {shown(depth)}"
 
 
 def _autoregression(settings: Mapping[str, Any]) -> Autoregression | None:

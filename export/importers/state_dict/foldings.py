@@ -11,6 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
+from service.domain.errors import counted
+
 
 @dataclass(frozen=True, slots=True)
 class Heads:
@@ -28,7 +30,7 @@ _ROLES = ("query", "key", "value")
 def fused(rows: Tensor, _heads: Heads) -> Folded:
     """Queries above keys above values, a third each: `in_proj_weight` of torch.nn.MultiheadAttention."""
     if rows.shape[0] % 3:
-        raise ValueError(f"it has {rows.shape[0]} rows, which are not queries, keys and values")
+        raise ValueError(f"it has {counted(rows.shape[0], 'row')}, not queries, keys and values")
     return dict(zip(_ROLES, rows.chunk(3), strict=True))
 
 
@@ -44,7 +46,7 @@ def grouped(rows: Tensor, heads: Heads) -> Tensor:
     _check_heads(rows, heads.size)
     own = rows.unflatten(0, (-1, heads.size))
     if heads.number % len(own):
-        raise ValueError(f"it has {len(own)} heads, of which {heads.number} heads of queries are not a multiple")
+        raise ValueError(f"it has {counted(len(own), 'head')}; the {heads.number} heads of queries are not a multiple")
     repeated: Tensor = own.repeat_interleave(heads.number // len(own), 0)
     return repeated.flatten(0, 1)
 
@@ -90,7 +92,7 @@ def of_deviation(gain: Tensor) -> Tensor:
 
 def _check_heads(rows: Tensor, number: int) -> None:
     if rows.shape[0] == 0 or rows.shape[0] % number:
-        raise ValueError(f"it has {rows.shape[0]} rows, which is not a multiple of {number}")
+        raise ValueError(f"it has {counted(rows.shape[0], 'row')}, which is not a multiple of {number}")
 
 
 FOLDINGS: dict[str, Callable[[Tensor, Heads], Any]] = {

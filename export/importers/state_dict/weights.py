@@ -8,6 +8,7 @@ from torch import Tensor
 
 from export.importers.state_dict.foldings import FOLDINGS, Folded, Heads
 from export.importers.state_dict.layout import SCALE, Found
+from service.domain.errors import counted
 
 
 def read_heads(said: Mapping[str, Any], found: Mapping[str, Found], width: int) -> Heads | None:
@@ -46,7 +47,7 @@ def fold(
     for name in [name for name in weights if name.endswith(SCALE)]:
         factor, layer = weights.pop(name), name.removesuffix(SCALE)
         if (outputs := weights.get(f"{layer}.weight")) is None or len(outputs) != len(factor):
-            problems.append(f"a factor of {len(factor)} numbers does not fit {layer}")
+            problems.append(f"a factor of {counted(len(factor), 'number')} does not fit {layer}")
             continue
         for ours, shape in ((f"{layer}.weight", (-1, 1)), (f"{layer}.bias", (-1,))):
             if ours in weights:
@@ -82,5 +83,5 @@ def _usable(tensor: Tensor, ours: str) -> Tensor:
     while len(shape) > rank and 1 in shape:
         del shape[len(shape) - 1 - shape[::-1].index(1)]
     if len(shape) != rank:
-        raise ValueError(f"has shape {tuple(tensor.shape)}, expected {rank} axes")
+        raise ValueError(f"has shape {tuple(tensor.shape)}, expected {counted(rank, 'axis', 'axes')}")
     return tensor.reshape(shape)

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "search/ranges.h"
+
 namespace dragoman {
 
 namespace {
@@ -48,14 +50,12 @@ Decode::Decode(NodeInfo &node)
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   projection_.emplace(model_, search_model_.renormalizes, has_shortlists_);
   search_model_.vocabulary_size = projection_->vocabulary_size();
-  if (search_model_.vocabulary_size > embedding_.num_tokens) // a token that is chosen is embedded in the next step
-    throw std::invalid_argument("the projection has " + std::to_string(search_model_.vocabulary_size) +
-                                " tokens, but only " + std::to_string(embedding_.num_tokens) + " have an embedding");
+  // A token that is chosen is embedded in the next step.
+  expect_between("the number of the projection's tokens", search_model_.vocabulary_size, 1, embedding_.num_tokens);
   recorded_layer_ = node.integer("recorded_layer", -1, own.num_layers - 1);
   recorded_heads_ = model_.read_ids("the recorded heads");
   for (int64_t head : recorded_heads_)
-    if (head < 0 || head >= own.num_heads)
-      throw std::invalid_argument("the recorded head " + std::to_string(head) + " does not exist");
+    expect_between("a recorded head", head, 0, own.num_heads - 1);
   search_model_.compute = &compute_;
   search_model_.num_readable = embedding_.num_tokens;
   num_inputs_ = model_.num_read();
@@ -101,10 +101,11 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   caches.attention = attention.as<float>("attention", ort::kFloat, {-1, -1, -1});
   caches.attention_positions = attention.shape[1];
   caches.attention_sources = attention.shape[2];
-  if (attention.size() > 0 && (attention.shape[0] != state.num_slots || recorded_heads_.empty() || recorded_layer_ < 0))
-    throw std::invalid_argument("attention has " + std::to_string(attention.shape[0]) + " rows, and there are " +
-                                std::to_string(state.num_slots) + ", or no heads are to be recorded");
   caches.records = attention.size() > 0;
+  if (caches.records)
+    attention.require("attention", ort::kFloat, {state.num_slots, -1, -1});
+  if (caches.records && (recorded_heads_.empty() || recorded_layer_ < 0))
+    throw std::invalid_argument("attention has room, but no heads are to be recorded");
   Memory of_shortlists{};
   if (has_shortlists_) {
     Tensor shortlists = context.input(9);
@@ -119,36 +120,34 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   return state;
 }
 
-// Check what is the decoder's own of rows that `Search` has checked.
-void Decode::check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const {
-  for (int32_t index : live) {
-    const Row &row = state.rows[index];
-    const char *wrong = nullptr;
-    if (row.slot < 0 || row.slot >= caches.num_rows || row.source_slot < 0 || row.source_slot >= caches.num_rows)
-      wrong = "slot";
-    else if (row.source_length < 1 || row.source_length > caches.cross_tokens)
-      wrong = "source_length";
-    else if (row.limit > embedding_.num_positions || (caches.records && row.limit > caches.attention_positions))
-      wrong = "limit";
-    else if (caches.records && row.source_length > caches.attention_sources)
-      wrong = "source_length";
-    else if (caches.shortlists != nullptr) {
-      const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
-      bool is_right = caches.shortlist_room > 0 && own[0] >= 0 && own[0] < caches.shortlist_room;
-      for (int32_t place = 1; is_right && place <= own[0]; place++)
-        is_right = own[place] > (place > 1 ? own[place - 1] : -1) && own[place] < search_model_.vocabulary_size;
-      if (!is_right)
-        wrong = "shortlist";
-    }
-    if (wrong == nullptr)
-      for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
-        int32_t slot = state.history[index * state.capacity + place];
-        if (slot < 0 || slot >= caches.num_rows)
-          wrong = "history";
-      }
-    if (wrong != nullptr)
-      throw std::invalid_argument("row " + std::to_string(index) + " has a " + wrong + " out of range");
+// Check what is the decoder's own of a row that `Search` has checked, with its beam and its history.
+void Decode::check_row(const State &state, const Caches &caches, int32_t index) const {
+  const Row &row = state.rows[index];
+  int64_t num_positions = embedding_.num_positions, num_sources = caches.cross_tokens;
+  if (caches.records) {
+    num_positions = std::min(num_positions, caches.attention_positions);
+    num_sources = std::min(num_sources, caches.attention_sources);
   }
+  expect_between("slot", row.slot, 0, caches.num_rows - 1);
+  expect_between("source_slot", row.source_slot, 0, caches.num_rows - 1);
+  expect_between("source_length", row.source_length, 1, num_sources);
+  expect_between("limit", row.limit, 1, num_positions);
+  if (caches.shortlists == nullptr)
+    return;
+  const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
+  expect_between("the room for its shortlist", caches.shortlist_room, 1, INT32_MAX);
+  expect_between("the length of its shortlist", own[0], 0, caches.shortlist_room - 1);
+  for (int32_t place = 1, low = 0; place <= own[0]; low = own[place++] + 1)
+    expect_between("an id of its shortlist", own[place], low, search_model_.vocabulary_size - 1);
+}
+
+void Decode::check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const {
+  for (int32_t index : live)
+    try {
+      check_row(state, caches, index);
+    } catch (const std::invalid_argument &error) {
+      throw std::invalid_argument("row " + std::to_string(index) + ": " + error.what());
+    }
 }
 
 void Decode::run(const Context &context) {

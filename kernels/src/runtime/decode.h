@@ -67,6 +67,7 @@ private:
   };
 
   State bind(const Context &context, const Tensor &result, Caches &caches) const;
+  void check_row(const State &state, const Caches &caches, int32_t index) const;
   void check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const;
   void step(const State &state, const Caches &caches, const Rows &live, Team &team, Workspaces &work) const;
   void step_together(const State &state, const Caches &caches, const Rows &live, const Parallel &parallel,

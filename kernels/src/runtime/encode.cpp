@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "search/ranges.h"
 #include "search/repeats.h"
 #include "search/state.h"
 
@@ -104,7 +105,7 @@ void Encode::run(const Context &context) {
     sources.shortlists = shortlists.as<int32_t>("shortlists", ort::kInt32, {cache.shape[0], -1});
     sources.shortlist_room = shortlists.shape[1];
     if (sources.shortlist_room < 1)
-      throw std::invalid_argument("shortlists have no room for a number");
+      throw std::invalid_argument("shortlists has no columns, allowed: 1 or more");
     of_shortlists = shortlists.memory("shortlists");
   }
   model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
@@ -114,19 +115,13 @@ void Encode::run(const Context &context) {
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
     int64_t length = sources.length(source);
-    if (length < 1 || length > cache.shape[2] * kBlockTokens || length > embedding_.num_positions)
-      throw std::invalid_argument("source " + std::to_string(source) + " has " + std::to_string(length) +
-                                  " tokens, allowed are 1 to " +
-                                  std::to_string(std::min(cache.shape[2] * kBlockTokens, embedding_.num_positions)));
-    if (sources.slots[source] < 0 || sources.slots[source] >= cache.shape[0])
-      throw std::invalid_argument("slot " + std::to_string(sources.slots[source]) + " is not in the cache");
+    expect_between("the length of a source", length, 1,
+                   std::min(cache.shape[2] * kBlockTokens, embedding_.num_positions));
+    expect_between("the slot of a source", sources.slots[source], 0, cache.shape[0] - 1);
   }
-  if (sources.num_tokens > ids.shape[0])
-    throw std::invalid_argument("the sources have " + std::to_string(sources.num_tokens) + " tokens, token_ids " +
-                                std::to_string(ids.shape[0]));
+  expect_between("the total length of the sources", sources.num_tokens, 0, ids.shape[0]);
   for (int64_t place = 0; place < sources.num_tokens; place++)
-    if (sources.token_ids[place] < 0 || sources.token_ids[place] >= embedding_.num_tokens)
-      throw std::invalid_argument("token " + std::to_string(sources.token_ids[place]) + " is not in the vocabulary");
+    expect_between("a token id", sources.token_ids[place], 0, embedding_.num_tokens - 1);
   if (sources.num_sources == 0)
     return;
   Team &team = Team::of_this_thread();

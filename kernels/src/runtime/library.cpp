@@ -38,6 +38,6 @@ RegisterCustomOps(dragoman::ort::SessionOptions *options, const dragoman::ort::A
     return nullptr; // without its functions there is no error to return: sessions won't know the operators
   if (selected_compute() == nullptr)
     return ort::new_status(api, ort::kInvalidArgument,
-                           "DRAGOMAN_KERNELS names an instruction set that is unknown or that this CPU lacks");
+                           "DRAGOMAN_KERNELS is not an instruction set of this CPU; allowed on every CPU: portable");
   return guarded(api, [&] { add_operators(api, options); });
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/selection.h"
+#include "search/ranges.h"
 
 namespace dragoman {
 
@@ -27,7 +28,7 @@ Activation activation_of(const std::string &name) {
   if (name == "identity")
     return Activation::kIdentity;
   throw std::invalid_argument("attribute activation is '" + name +
-                              "', allowed are relu, gelu, gelu_tanh, silu, identity");
+                              "', allowed: relu, gelu, gelu_tanh, silu, identity");
 }
 
 // Return a constant, which may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
@@ -38,7 +39,7 @@ std::vector<float> floats_of(const char *what, const Tensor &tensor, bool may_fo
     std::memcpy(values.data(), tensor.data, values.size() * sizeof(float));
   auto is_wrong = [=](float value) { return !std::isfinite(value) && !(may_forbid && value < 0); };
   if (std::any_of(values.begin(), values.end(), is_wrong))
-    throw std::invalid_argument(std::string(what) + " has values that are not finite");
+    throw std::invalid_argument(std::string(what) + " contains NaN or infinity");
   return values;
 }
 
@@ -53,33 +54,32 @@ Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
   architecture_.pre_norm = node.integer("pre_norm", 0, 1) != 0;
   bool is_scalar = node.integer("scalar_norm", 0, 1) != 0, is_rms = node.flag("rms_norm");
   if (is_scalar && is_rms)
-    throw std::invalid_argument("attributes scalar_norm and rms_norm are both 1, allowed is one of them");
+    throw std::invalid_argument("attributes scalar_norm and rms_norm are both 1, allowed: at most one of them");
   architecture_.norm_kind = is_scalar ? NormKind::kScalar : is_rms ? NormKind::kRms : NormKind::kVector;
   architecture_.sandwich_norm = node.flag("sandwich_norm");
   architecture_.block_norm = node.flag("block_norm");
   if (architecture_.sandwich_norm && !architecture_.pre_norm)
-    throw std::invalid_argument("attribute sandwich_norm is 1, allowed with pre_norm 1 only");
+    throw std::invalid_argument("attribute sandwich_norm is 1, which requires pre_norm 1");
   architecture_.embedding_norm = node.flag("embedding_norm");
   architecture_.final_norm = node.integer("final_norm", 0, 1) != 0;
   architecture_.output_projection = node.integer("output_projection", 0, 1) != 0;
   architecture_.gated = node.flag("gated");
   architecture_.rotary_size = static_cast<int32_t>(node.integer_or_zero("rotary_size", architecture_.head_size));
   if (architecture_.rotary_size % 2 != 0)
-    throw std::invalid_argument("attribute rotary_size is odd, allowed are pairs");
+    throw std::invalid_argument("attribute rotary_size is " + std::to_string(architecture_.rotary_size) +
+                                ", allowed: even numbers");
   architecture_.qk_norm = static_cast<int32_t>(node.integer_or_zero("qk_norm", 2));
   architecture_.epsilon = static_cast<float>(node.number("epsilon", 0.0, 1e9));
   architecture_.scale = static_cast<float>(node.number("scale", 0.0, 1e9));
   architecture_.activation = activation_of(node.text("activation"));
   int64_t heads_width = int64_t{architecture_.num_heads} * architecture_.head_size;
-  if (heads_width > kMaxWidth)
-    throw std::invalid_argument("the width of all heads is " + std::to_string(heads_width) + ", allowed is up to " +
-                                std::to_string(kMaxWidth));
+  expect_between("num_heads * head_size", heads_width, 1, kMaxWidth);
   int64_t width = node.integer_or_zero("width", kMaxWidth);
   architecture_.heads_width = static_cast<int32_t>(heads_width);
   architecture_.width = static_cast<int32_t>(width == 0 ? heads_width : width);
   if (architecture_.width != heads_width && !architecture_.output_projection)
-    throw std::invalid_argument("attribute width is " + std::to_string(width) + " and that of all heads " +
-                                std::to_string(heads_width) + ", allowed with an output projection only");
+    throw std::invalid_argument("attribute width is " + std::to_string(width) + " and num_heads * head_size is " +
+                                std::to_string(heads_width) + ", which requires output_projection 1");
 }
 
 float *Model::floats(int64_t size) {
@@ -111,9 +111,7 @@ CacheShape Model::decoder_heads() const {
   int64_t head_size = node_.integer_or_zero("decoder_head_size", 10'000), width = num_heads * head_size;
   if (num_heads == 0 && head_size == 0)
     return heads();
-  if (width < 1 || width > kMaxWidth)
-    throw std::invalid_argument("the width of all heads of the decoder is " + std::to_string(width) +
-                                ", allowed is 1 to " + std::to_string(kMaxWidth));
+  expect_between("decoder_num_heads * decoder_head_size", width, 1, kMaxWidth);
   return {static_cast<int32_t>(num_heads), static_cast<int32_t>(head_size),
           static_cast<int32_t>(round_up(head_size, kLanes))};
 }
@@ -126,7 +124,9 @@ static int64_t num_packed(int64_t num_outputs, int64_t num_inputs) {
 // Return a packed table (blocks, groups, 64, 4) in its place.
 const int8_t *Model::read_packed(const char *what, int64_t num_outputs, int64_t num_inputs) {
   if (num_outputs < 1 || num_outputs > kMaxSize || num_inputs < 1 || num_inputs > kMaxInputs)
-    throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
+    throw std::invalid_argument(std::string(what) + " has " + std::to_string(num_inputs) + " x " +
+                                std::to_string(num_outputs) + " weights, allowed: up to " + std::to_string(kMaxInputs) +
+                                " x " + std::to_string(kMaxSize));
   Tensor packed = node_.constant(what, ort::kInt8, {round_up(num_outputs, kBlockColumns) / kBlockColumns,
                                                     round_up(num_inputs, 4) / 4, kBlockColumns, 4});
   packed.require_alignment(what, kAlignment);
@@ -199,7 +199,7 @@ std::vector<RelativeBias> Model::read_relative_biases(const Embedding &embedding
   int64_t num_tables = node_.integer_or_zero("relative_biases", architecture_.num_layers);
   if (num_tables > 1 && num_tables < architecture_.num_layers)
     throw std::invalid_argument("attribute relative_biases is " + std::to_string(num_tables) +
-                                ", allowed are 0, 1 and the number of layers");
+                                ", allowed: 0, 1 or num_layers, which is " + std::to_string(architecture_.num_layers));
   int64_t num_places = embedding.num_positions + (both_ways ? embedding.num_positions - 1 : 0);
   std::vector<RelativeBias> biases;
   for (int64_t table = 0; table < num_tables; table++) {
@@ -218,7 +218,7 @@ Dense Model::read_dense(const char *what, int64_t num_inputs, int64_t num_output
   dense.weights = read_packed(what, num_outputs, num_inputs);
   // Products in pairs of 16 bits could overflow. (An embedding is not multiplied; nor need its pages be read from disk.)
   if (std::memchr(dense.weights, -128, static_cast<size_t>(num_packed(num_outputs, num_inputs))))
-    throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
+    throw std::invalid_argument(std::string(what) + " has the weight -128, allowed: -127 to 127");
   dense.num_inputs = static_cast<int32_t>(num_inputs);
   dense.num_outputs = static_cast<int32_t>(num_outputs);
   dense.num_groups = static_cast<int32_t>(round_up(num_inputs, 4) / 4);
@@ -282,8 +282,7 @@ Dense Model::with_biases(const Dense &dense, const std::vector<int64_t> &ids, fl
   for (int64_t column = 0; column < int64_t{dense.num_blocks} * kBlockColumns; column++)
     biases[column] = column < dense.num_outputs ? dense.biases[column] : -std::numeric_limits<float>::infinity();
   for (int64_t id : ids) {
-    if (id < 0 || id >= dense.num_outputs)
-      throw std::invalid_argument("the suppressed id " + std::to_string(id) + " is not in the vocabulary");
+    expect_between("a suppressed id", id, 0, dense.num_outputs - 1);
     biases[id] = bias;
   }
   changed.biases = biases;

@@ -1,7 +1,10 @@
 #include "runtime/shortlists.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
+
+#include "search/ranges.h"
 
 namespace dragoman {
 
@@ -15,17 +18,14 @@ Shortlists::Shortlists(Model &model, int64_t vocabulary_size, bool has_one_vocab
     : always_(model.read_ids("the ids that are always allowed")), offsets_(model.read_ids("the shortlists' offsets")),
       ids_(model.read_stored_ids("the shortlists")), vocabulary_size_(vocabulary_size),
       has_one_vocabulary_(has_one_vocabulary) {
-  auto require = [](bool is_right) {
-    if (!is_right)
-      throw std::invalid_argument("the shortlists have offsets or ids out of range");
-  };
-  require(!offsets_.empty() && offsets_.front() == 0 && offsets_.back() == ids_.size());
-  for (size_t token = 1; token < offsets_.size(); token++)
-    require(offsets_[token - 1] <= offsets_[token]);
+  if (offsets_.empty() || offsets_.front() != 0 || offsets_.back() != ids_.size() ||
+      !std::is_sorted(offsets_.begin(), offsets_.end()))
+    throw std::invalid_argument("the shortlists' offsets do not ascend from 0 to the number of ids, " +
+                                std::to_string(ids_.size()));
   for (int64_t id : always_)
-    require(id >= 0 && id < vocabulary_size_);
+    expect_between("an id that is always allowed", id, 0, vocabulary_size_ - 1);
   for (int64_t index = 0; index < ids_.size(); index++)
-    require(ids_[index] >= 0 && ids_[index] < vocabulary_size_);
+    expect_between("an id of a shortlist", ids_[index], 0, vocabulary_size_ - 1);
 }
 
 void Shortlists::find(const int64_t *token_ids, int64_t count, int32_t *result, int64_t room) const {

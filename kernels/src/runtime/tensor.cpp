@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "search/ranges.h"
+
 namespace dragoman {
 
 namespace ort {
@@ -95,7 +97,7 @@ int64_t Tensor::size() const {
   for (int64_t dim : shape) {
     is_empty = is_empty || dim == 0;
     if (dim < 0 || __builtin_mul_overflow(size, dim == 0 ? 1 : dim, &size) || size > (int64_t{1} << 56))
-      throw std::invalid_argument("a tensor of shape " + shape_text(shape) + " is too large");
+      throw std::invalid_argument("a tensor has the shape " + shape_text(shape) + ", allowed: up to 2^56 elements");
   }
   return is_empty ? 0 : size;
 }
@@ -106,15 +108,14 @@ void Tensor::require(const char *what, ort::ElementType expected, const std::vec
     fits = shape[index] >= 0 && (dims[index] < 0 || shape[index] == dims[index]);
   if (!fits)
     throw std::invalid_argument(std::string(what) + " is " + type_name(type) + " " + shape_text(shape) +
-                                ", expected is " + type_name(expected) + " " + shape_text(dims));
+                                ", allowed: " + type_name(expected) + " " + shape_text(dims));
   if (size() > 0 && data == nullptr)
-    throw std::invalid_argument(std::string(what) + " has no data");
+    throw std::invalid_argument(std::string(what) + " has the shape " + shape_text(shape) + " but no data");
 }
 
 void Tensor::require_alignment(const char *what, size_t alignment) const {
   if (reinterpret_cast<uintptr_t>(data) % alignment)
-    throw std::invalid_argument(std::string(what) + " is at an address that is not a multiple of " +
-                                std::to_string(alignment));
+    throw std::invalid_argument(std::string(what) + " is not aligned to " + std::to_string(alignment) + " bytes");
 }
 
 void Context::require_inputs(size_t expected) const {
@@ -122,8 +123,8 @@ void Context::require_inputs(size_t expected) const {
   ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelContext *, size_t *)>(api_, ort::kGetInputCount)(
                        context_, &count));
   if (count != expected)
-    throw std::invalid_argument("the node has " + std::to_string(count) + " inputs, but its attributes ask for " +
-                                std::to_string(expected));
+    throw std::invalid_argument("the number of inputs is " + std::to_string(count) +
+                                ", allowed with these attributes: " + std::to_string(expected));
 }
 
 Tensor Context::input(size_t index) const {
@@ -159,9 +160,7 @@ static void read_attribute(const ort::Api *api, ort::Position position, const or
 int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
   int64_t value = 0;
   read_attribute(api_, ort::kGetAttributeInt64, info_, name, &value);
-  if (value < low || value > high)
-    throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
-                                std::to_string(low) + " to " + std::to_string(high));
+  expect_between((std::string("attribute ") + name).c_str(), value, low, high);
   return value;
 }
 
@@ -178,9 +177,7 @@ int64_t NodeInfo::integer_or_zero(const char *name, int64_t high) const {
 double NodeInfo::number(const char *name, double low, double high) const {
   float value = 0;
   read_attribute(api_, ort::kGetAttributeFloat, info_, name, &value);
-  if (!(value >= low && value <= high))
-    throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
-                                std::to_string(low) + " to " + std::to_string(high));
+  expect_between((std::string("attribute ") + name).c_str(), value, low, high);
   return value;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "search/processors.h"
+#include "search/ranges.h"
 #include "search/repeats.h"
 
 namespace dragoman {
@@ -13,16 +14,9 @@ namespace {
 
 [[noreturn]] void reject(const std::string &what) { throw std::invalid_argument(what); }
 
-template <typename Number, typename Low, typename High>
-void expect_between(const char *name, Number value, Low low, High high) {
-  if (!(value >= low && value <= high)) // also NaN
-    reject(std::string(name) + " is " + std::to_string(value) + "; allowed are " + std::to_string(low) + " to " +
-           std::to_string(high));
-}
-
 void check_own_fields(const State &state, const Row &row) {
   expect_between("limit", row.limit, 1, state.capacity);
-  expect_between("length of a running row", row.length, 0, row.limit - 1);
+  expect_between("length", row.length, 0, row.limit - 1);
   expect_between("forced_length", row.forced_length, 0, row.limit - 1);
   expect_between("width", row.width, 1, kMaxBeam);
   expect_between("rank", row.rank, 0, row.width - 1);
@@ -39,7 +33,7 @@ void check_options(const SearchModel &model, const Row &leader) {
   DRAGOMAN_OPTIONS(CHECK_OPTION)
 #undef CHECK_OPTION
   if (changes_scores(leader) && !model.compute)
-    reject("options change scores, but the search was given no arithmetic for that");
+    reject("its options change scores, which this search cannot compute");
 }
 
 // Checks all tokens that the search or a decoder reads; only options that change scores look at earlier ones.
@@ -57,7 +51,7 @@ void check_hypotheses(const State &state, const Row &leader) {
   const auto check = [&](const char *name, int32_t count, int64_t first) {
     expect_between(name, count, 0, leader.width);
     for (int32_t place = 0; place < count; ++place)
-      expect_between("length of a hypothesis", state.hypotheses[first + leader.beam_rows[place]].length, 0,
+      expect_between("the length of a hypothesis", state.hypotheses[first + leader.beam_rows[place]].length, 0,
                      state.capacity);
   };
   check("num_finished", leader.num_finished, 0);
@@ -75,7 +69,7 @@ void check_beam(const State &state, int32_t index, std::vector<int32_t> &leaders
                       row.limit == leader.limit && row.max_repeats == leader.max_repeats && leaders[member] < 0 &&
                       (rank > 0 || member == index);
     if (!fits)
-      reject("its beam lists row " + std::to_string(member) + ", which is not in the same state or in another beam");
+      reject("its beam lists row " + std::to_string(member) + ", which is in another beam or another state");
     leaders[member] = index;
     expect_between("slot", row.slot, 0, state.num_slots - 1);
     const int32_t *history = state.history + member * state.capacity;
@@ -102,10 +96,10 @@ template <typename Check> void check_running(const State &state, Check check) {
 } // namespace
 
 std::vector<int32_t> checked_leaders(const State &state, const SearchModel &model) {
-  expect_between("the number of slots", state.num_slots, 1, INT32_MAX / 2);
-  expect_between("the capacity", state.capacity, 1, INT32_MAX / 2);
+  expect_between("num_slots", state.num_slots, 1, INT32_MAX / 2);
+  expect_between("capacity", state.capacity, 1, INT32_MAX / 2);
   expect_between("num_rows", state.control->num_rows, 0, state.num_slots);
-  expect_between("the size of the vocabulary", model.vocabulary_size, 2, INT32_MAX - 1);
+  expect_between("vocabulary_size", model.vocabulary_size, 2, INT32_MAX - 1);
   expect_between("eos_id", model.eos_id, 0, model.vocabulary_size - 1);
   expect_between("decoder_start_id", model.decoder_start_id, 0, INT32_MAX);
   std::vector<int32_t> leaders(state.control->num_rows, -1);

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "search/ranges.h"
+
 namespace dragoman {
 
 void Stepper::begin() {
@@ -14,7 +16,7 @@ void Stepper::begin() {
   model_.decoder_start_id = control.decoder_start_id;
   search_.emplace(state_, model_);
   if (static_cast<int32_t>(search_->live().size()) != control.num_rows)
-    throw std::invalid_argument("a row has ended and has not left");
+    throw std::invalid_argument("a row that has ended is still in the batch");
   place_rows();
   plan();
 }
@@ -49,13 +51,12 @@ void Stepper::place_rows() {
     uint32_t found = 0;
     for (int32_t rank = 0; rank < leader.width; ++rank) {
       const int32_t row = leader.beam_rows[rank], cache_rank = exchange_.cache_ranks[row];
-      if (cache_rank < 0 || cache_rank >= leader.width)
-        throw std::invalid_argument("row " + std::to_string(row) + " has the cache of no row of its beam");
+      expect_between("the cache rank of a row of the beam", cache_rank, 0, leader.width - 1);
       places_[row] = leader.beam_rows[cache_rank];
       found |= 1u << cache_rank;
     }
     if (found != (1u << leader.width) - 1)
-      throw std::invalid_argument("row " + std::to_string(index) + " leads a beam of which two rows have one cache");
+      throw std::invalid_argument("two rows of the beam led by row " + std::to_string(index) + " share a cache");
   }
 }
 

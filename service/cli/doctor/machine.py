@@ -12,6 +12,7 @@ from pathlib import Path
 
 from service.cli.doctor.finding import Finding, fail, ok, warn
 from service.config.server_config import ServerConfig
+from service.domain.errors import counted
 from service.process.ports import PortError, check_port, join_address
 
 _MIB, _GIB = 2**20, 2**30
@@ -27,7 +28,7 @@ def cpus(config: ServerConfig, cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterato
 
     available, online = available_cpus(), os.cpu_count() or 1
     threads = config.num_threads or available
-    value = f"{_cpu_name(cpuinfo)}, {available} of {online} CPUs may be used, {threads} threads"
+    value = f"{_cpu_name(cpuinfo)}, {available} of {counted(online, 'CPU')} available, {counted(threads, 'thread')}"
     if threads > available:
         yield warn("cpu", value, f"threads wait for each other; set --num-threads to {available} at most.")
     else:

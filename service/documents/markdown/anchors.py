@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.documents.document import changed
+from service.domain.errors import counted
 
 _ANCHOR = re.compile(
     r"""\b(?:id|name)=["']?([^"'\s<>]+)|\{:?[^{}\n]{0,200}?\#([\w:.-]+)|^\(([^()\n]{1,200})\)=|^:name:[ ](\S+)""",
@@ -83,7 +84,7 @@ def dead_links(parts: Sequence[Outline], sources: Sequence[str]) -> Iterator[str
     left += (address for part in parts for address in part.others)
     if left:
         some = ", ".join(list(dict.fromkeys(left))[:_MAX_NAMES])
-        yield f"{len(left)} links to headings of other files, or to unknown headings, may be broken: {some}."
+        yield f"{counted(len(left), 'link')} to headings of other files, or to unknown headings, may be broken: {some}."
 
 
 def address_of(text: str) -> str:

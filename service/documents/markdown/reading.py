@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from service.documents.directives import Directive, kind_of, unknown_directives
-from service.documents.document import DocumentText, MimeType, Slot, has_words
+from service.documents.document import DocumentText, MimeType, Slot, has_words, notes_on_left
 from service.documents.inline import InlineText, Kind
 from service.documents.lines import Lines
 from service.documents.markdown.anchors import Heading, Link, Outline
@@ -64,10 +64,8 @@ class Reader:
 
     @property
     def notes(self) -> Iterator[str]:
-        if self._num_left:
-            yield f"{self._num_left} texts were left as they are: their lines begin in an unusual way."
-        if self._unknown:
-            yield unknown_directives(self._unknown)
+        yield from notes_on_left(self._num_left, "text", why="lines begin in an unusual way")
+        yield from unknown_directives(self._unknown)
 
     def slots(self) -> list[Slot]:
         tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)

@@ -48,7 +48,7 @@ def _load(path: Path, choice: str) -> Kernels:
     table = find(choice.encode())
     if not table:
         allowed = ", ".join(name for name in _INSTRUCTION_SETS if find(name.encode()))
-        raise KernelsUnavailable(f"{CHOICE} is {choice!r}; this CPU can run {allowed}")
+        raise KernelsUnavailable(f"{CHOICE} is {choice!r}; allowed on this CPU: {allowed}")
     try:
         check_operators(path)
     except Exception as error:  # ONNX Runtime's errors have no common base of their own

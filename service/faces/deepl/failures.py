@@ -46,7 +46,7 @@ def status_for(error: ServiceError) -> int:
     Its clients retry on 429 and from 500 on. Callers who have used up the tokens of a minute had better wait for the
     next one, as `/v2/usage` tells.
     """
-    if isinstance(error, QuotaExceeded) and error.given.get("unit") == "tokens":
+    if isinstance(error, QuotaExceeded) and error.given.get("unit") == "token":
         return QUOTA_EXCEEDED
     if isinstance(error, Unauthenticated):
         return HTTPStatus.FORBIDDEN

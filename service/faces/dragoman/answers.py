@@ -31,7 +31,7 @@ class Hypothesis(BaseModel):
 
     text: str
     num_tokens: int
-    score: float | None = Field(None, description="With return_scores.")
+    score: float | None = Field(None, description="Only with return_scores.")
 
 
 class Translation(BaseModel):
@@ -39,16 +39,20 @@ class Translation(BaseModel):
 
     text: str
     finish_reason: Literal[tuple(each.value for each in FinishReason)] = Field(  # type: ignore[valid-type]
-        description="stop, unless a segment was cut off."
+        description="stop, unless a segment was cut off; then its reason."
     )
     num_source_tokens: int
-    detected_language_code: str | None = Field(None, description="If the source language was not given.")
-    pivot_language_code: str | None = Field(None, description="If two models translated, through this language.")
-    hypotheses: list[Hypothesis] | None = Field(None, description="If scores, or more than one, were asked for.")
-    segments: list[Segment] | None = Field(None, description="With return_segments.")
-    alignment: list[AlignedSpan] | None = Field(None, description="With return_alignments.")
+    detected_language_code: str | None = Field(None, description="Only if the request gave no source language.")
+    pivot_language_code: str | None = Field(
+        None, description="The language through which two models translated; omitted if one did."
+    )
+    hypotheses: list[Hypothesis] | None = Field(
+        None, description="Only if scores or several hypotheses were requested."
+    )
+    segments: list[Segment] | None = Field(None, description="Only with return_segments.")
+    alignment: list[AlignedSpan] | None = Field(None, description="Only with return_alignments.")
     flags: list[Literal[tuple(each.value for each in Flag)]] | None = Field(  # type: ignore[valid-type]
-        None, description="What to review."
+        None, description="Why a person should check the translation."
     )
 
 
@@ -123,15 +127,15 @@ class Model(BaseModel):
     name: str
     version: str
     language_pairs: list[LanguagePair]
-    any_to_any_language_codes: list[str] = Field(description="Each is translated into every other one.")
+    any_to_any_language_codes: list[str] = Field(description="Each is translated into every other.")
     pivoted_pairs: list[PivotedPair] = Field(
-        description="Pairs whose second half this model translates, after another."
+        description="Pairs that another model translates into the pivot language, and this one from it."
     )
     max_source_tokens: int
     max_output_tokens: int
     default_options: messages.DecodingOptions
     precision: str
-    kernels: str = Field(description="The instruction set of the kernels, or plain without them.")
+    kernels: str = Field(description="The instruction set of the kernels; plain without them.")
     licence: str = Field(description="The licence of the model's weights, as its bundle states it.")
 
 

@@ -25,23 +25,23 @@ Document = dict[str, Any]
 _ID, _TIMING, _RETRY, _SCHEME = REQUEST_ID_KEY, TIMING_KEY, "retry-after", "www-authenticate"
 _NAME, _NOTES = "content-disposition", "x-document-notes"
 _HEADERS: Mapping[str, str] = {
-    _ID: "The id of the call: that of the same header of the request, or a new one.",
-    _TIMING: "Milliseconds of waiting for a slot, of encoding, of decoding, and in total.",
-    _RETRY: "Seconds after which to try again.",
-    _SCHEME: "How to send a key.",
-    _NAME: "The name of the file.",
-    _NOTES: "What was left as it was, and why.",
+    _ID: "The id of the call: the request's x-request-id, or a new one.",
+    _TIMING: "Milliseconds spent waiting for a slot, encoding, decoding, and in total.",
+    _RETRY: "Seconds to wait before trying again.",
+    _SCHEME: "How to send an API key.",
+    _NAME: "The name of the translated file.",
+    _NOTES: "What was left untranslated, and why.",
 }
 _ERRORS: Mapping[str, str] = {
-    "400": "The request is wrong; trying again doesn't help.",
+    "400": "The request is invalid; trying again doesn't help.",
     "401": "The API key is missing, unknown or expired.",
-    "404": "There is no such model, version, glossary or pair of languages.",
+    "404": "There is no such model, version, glossary or language pair.",
     "408": "The body arrived too slowly.",
     "413": "The body is too large.",
     "415": "The body is compressed.",
-    "429": "A quota, the queue or the memory for calls is exhausted; Retry-After tells when to try again.",
+    "429": "A quota, the queue or the memory for calls is exhausted; Retry-After says when to try again.",
     "431": "The headers are too large.",
-    "500": "A fault of the server; its log knows the call by its id.",
+    "500": "An error of the server; look up the call's id in its log.",
     "503": "The server is starting, stopping or recovering; try again.",
     "504": "The deadline passed.",
 }
@@ -65,7 +65,7 @@ class _Operation:
     needs_key: bool = True
 
     def described(self) -> Document:
-        responses = {"200": _response("Done.", self.media, _schema(self.kind, self.media), self.headers)}
+        responses = {"200": _response("Success.", self.media, _schema(self.kind, self.media), self.headers)}
         for status in sorted(self.errors):
             more = {"401": [_SCHEME], "429": [_RETRY]}.get(status, [])
             responses[status] = _response(_ERRORS[status], JSON, _schema(answers.Error), (_ID, *more))
@@ -87,7 +87,7 @@ def _operations() -> Iterator[_Operation]:
     yield _Operation(
         "post", "/v1/translate", "Translate texts.", body, answers.TranslateResponse, JSON, timed, _WORKING
     )
-    summary = "Translate, and send each translation as it grows."
+    summary = "Translate texts, sending each translation in parts as it is generated."
     yield _Operation("post", "/v1/translate/stream", summary, body, answers.StreamEvent, media=EVENTS, errors=_WORKING)
     summary = "Translate a document; the answer is the file."
     headers = (_ID, _NAME, _NOTES)
@@ -95,11 +95,11 @@ def _operations() -> Iterator[_Operation]:
     summary = "Detect the language of texts."
     detect = messages.DetectRequest
     yield _Operation("post", "/v1/detect", summary, detect, answers.DetectResponse, JSON, timed, _WORKING)
-    yield _Operation("get", "/v1/languages", "List the languages.", None, answers.LanguagesResponse)
-    yield _Operation("get", "/v1/models", "List the models.", None, answers.ModelsResponse)
+    yield _Operation("get", "/v1/languages", "List the served languages.", None, answers.LanguagesResponse)
+    yield _Operation("get", "/v1/models", "List the served models.", None, answers.ModelsResponse)
     summary = "Describe this API, as OpenAPI 3.1."
     yield _Operation("get", "/v1/openapi.json", summary, None, None, errors=_ALWAYS, needs_key=False)
-    summary = "Describe this API to a reader."
+    summary = "Show the documentation of this API."
     yield _Operation("get", "/v1/docs", summary, None, None, _HTML, errors=_ALWAYS, needs_key=False)
 
 

@@ -35,7 +35,7 @@ class FormReader:
         boundary = parameters.get("boundary", "")
         if not 0 < len(boundary) <= _MAX_LINE_BYTES:
             raise InvalidRequest(
-                "Content-Type has a boundary of {number} characters",
+                "the boundary in Content-Type has {number} characters",
                 number=len(boundary),
                 allowed=f"1 to {_MAX_LINE_BYTES}",
             )

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Public, ServiceError, Unimplemented
+from service.domain.errors import (
+    DeadlineExceeded,
+    InvalidRequest,
+    NotFound,
+    Public,
+    ServiceError,
+    Unimplemented,
+    counted,
+)
 
 IDENTITY = "identity"  # of Content-Encoding: as it is
 
@@ -69,8 +77,8 @@ class BodyTooSlow(DeadlineExceeded, Refused):
 
     def __init__(self, num_bytes: int, allowed: str) -> None:
         super().__init__(
-            "only {size} bytes of the body arrived in time",
-            size=num_bytes,
+            "only {size} of the body arrived in time",
+            size=Public(counted(num_bytes, "byte")),
             allowed=allowed,
             advice="send it faster, or in parts",
         )

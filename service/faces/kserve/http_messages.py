@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from google.protobuf.message import Message
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.domain.errors import InvalidRequest, Path, Public
+from service.domain.errors import InvalidRequest, Path, Public, counted
 from service.domain.translation import MAX_TEXTS
 from service.faces.fields import check_count
 from service.faces.grpc.counts import MAX_DIMENSIONS, MAX_PARAMETERS, MAX_TENSORS
@@ -220,8 +220,8 @@ def _elements(inputs: Sequence[InputBody], data: bytes) -> list[Sequence[bytes]]
             position += size
     if position != len(data):
         raise InvalidRequest(
-            "the body has {number} bytes after the data of its inputs",
-            number=len(data) - position,
+            "the body has {rest} after the data of its inputs",
+            rest=Public(counted(len(data) - position, "byte")),
             advice=f"parameter '{_SIZE}' of an input is the size of its data",
         )
     return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, Quoted, dotted
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, counted, dotted
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
@@ -186,9 +186,9 @@ def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]
     if len(raw) != len(message.inputs):
         names = ", ".join(repr(tensor.name) for tensor in message.inputs) or "none"
         raise InvalidRequest(
-            "{path} has {number} entries",
+            "{path} has {entries}",
             Path("raw_input_contents"),
-            number=len(raw),
+            entries=Public(counted(len(raw), "entry", "entries")),
             advice=f"expected one for each input tensor: {names}",
         )
     return {tensor.name: texts_of(tensor, each) for tensor, each in zip(message.inputs, raw, strict=True)}, True

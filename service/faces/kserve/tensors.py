@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, Unimplemented
+from service.domain.errors import InvalidRequest, Path, Public, Unimplemented, counted
 from service.domain.translation import MAX_TEXTS
 from service.faces.fields import check_count
 from service.faces.grpc.counts import checked_fields
@@ -38,7 +38,7 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
     elements = _typed(tensor) if raw is None else elements_of(name, raw, number)
     if len(elements) != number:
         shape = list(tensor.shape)
-        raise _invalid(name, f"has shape {shape} and {len(elements)} elements", advice="give as many")
+        raise _invalid(name, f"has shape {shape} and {counted(len(elements), 'element')}", advice="give as many")
     texts: list[str] = []
     try:
         for element in elements:
@@ -77,7 +77,11 @@ def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
     position = 0
     while position < len(raw):
         if len(elements) == num_elements:
-            raise _invalid(name, f"has {len(raw) - position} bytes of raw contents after its {num_elements} elements.")
+            raise _invalid(
+                name,
+                f"has {counted(len(raw) - position, 'byte')} of raw contents after its "
+                f"{counted(num_elements, 'element')}.",
+            )
         start = position + _LENGTH.size
         position = start + (_LENGTH.unpack_from(raw, position)[0] if start <= len(raw) else 0)
         if position > len(raw):

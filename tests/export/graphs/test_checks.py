@@ -40,7 +40,7 @@ def store_inside(graph: Any) -> None:
             r"candidate_ids has shape \['B', 1\], expected \['B', 'K'\]",
         ),
         (lambda graph: with_operator(graph, "BiasGelu", "com.microsoft"), "microsoft::BiasGelu, which is not allowed"),
-        (without_attention, r"1 GroupQueryAttention nodes, expected one per decoder layer \(2\)"),
+        (without_attention, r"1 GroupQueryAttention node, expected one per decoder layer \(2\)"),
         (store_inside, r"decoder_step.onnx: inside is in the graph instead of weights.bin\."),
     ],
 )

@@ -152,7 +152,7 @@ def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
         (lambda document: document["model"].pop("vocab"), "it is not a tokenizer like NLLB's"),
         (lambda document: document["added_tokens"].pop(-2), "'<mask>' has the id"),
         (lambda document: document["added_tokens"][0].update(content=7), "it is not a tokenizer like NLLB's"),
-        (lambda document: document.update(added_tokens=[]), "has 0 tokens of languages"),
+        (lambda document: document.update(added_tokens=[]), "has 0 language tokens"),
         (
             lambda document: document.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
             "it is not a tokenizer like NLLB's",

@@ -117,9 +117,9 @@ def test_a_record_with_more_or_fewer_cells_is_its_own_problem(tmp_path: Path) ->
     assert [rows.problem(index) for index in range(3)] == [
         "",
         "the record on line 4 has 3 cells, not 2",
-        "the record on line 5 has 1 cells, not 2",
+        "the record on line 5 has 1 cell, not 2",
     ]
-    assert read(path, b"sep=;\nid;text\n1\n")[1] == ["the record on line 3 has 1 cells, not 2"]
+    assert read(path, b"sep=;\nid;text\n1\n")[1] == ["the record on line 3 has 1 cell, not 2"]
     assert rows.column("text")[0] == "a\nb"
 
 

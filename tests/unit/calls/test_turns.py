@@ -103,10 +103,10 @@ async def test_a_share_of_those_that_wait() -> None:
     tasks = [await line.want(each, ends) for each in "aaab"]
     with pytest.raises(Overloaded) as raised:
         await (await line.want("a"))
-    assert str(raised.value) == "1 of your documents are being translated, and 2 are waiting; try again later."
+    assert str(raised.value) == "your documents being translated: 1, waiting: 2; try again later."
     assert raised.value.retry_after_seconds > 0
     tasks.append(await line.want("c", ends))
-    with pytest.raises(Overloaded, match="0 of your documents are being translated, and 0 are waiting"):
+    with pytest.raises(Overloaded, match="your documents being translated: 0, waiting: 0"):
         await (await line.want("d"))
     ends.set()
     await asyncio.wait_for(asyncio.gather(*tasks), patient(30))

@@ -58,15 +58,13 @@ def test_keys_say_what_is_a_text(
     keys: tuple[str, ...], skipped: tuple[str, ...], expected: Sequence[str], left: str
 ) -> None:
     document = open_document("a.json", TREE, DocumentOptions(keys=keys, skip_keys=skipped))
-    note = left.replace(": ", " values that are not text were left as they are; their keys: ")
+    note = left.replace(": ", " values that are not text were left as they are: keys ")
     assert (texts(document), document.notes) == ([*expected], (f"{note}.",) if left else ())
 
 
 def test_a_note_names_some_keys() -> None:
     document = open_document("a.json", json.dumps({f"k{number:02}": "fa-x" for number in range(20)}).encode())
-    assert document.notes[0].endswith(
-        "their keys: k00, k01, k02, k03, k04, k05, k06, k07, k08, k09, k10, k11, 8 others."
-    )
+    assert document.notes[0].endswith(": keys k00, k01, k02, k03, k04, k05, k06, k07, k08, k09, k10, k11, 8 others.")
 
 
 @pytest.mark.parametrize(
@@ -159,4 +157,4 @@ def test_resources_in_utf_16(name: str) -> None:
 
 def test_strings_that_are_cdata_in_part_are_told() -> None:
     document = open_document("a.xml", b"<resources><string>a <![CDATA[b]]></string></resources>")
-    assert (texts(document), document.notes) == ([], ("1 strings that are CDATA in part were left as they are.",))
+    assert (texts(document), document.notes) == ([], ("1 string that is partly CDATA was left as it is.",))

@@ -91,8 +91,8 @@ def test_what_is_left_is_told_and_with_a_header_columns_by_number_have_names() -
     document = open_document("t.csv", b'id,text\n1,go\n2\n3,=A1&"x"\n4,"=SUM(A1)"\n', TEXT)
     assert document.written(["a"]) == b'id,text\n1,a\n2\n3,"=A1&""x"""\n4,"=SUM(A1)"\n'
     assert list(document.notes) == [
-        "1 records are too short for the columns to translate, and left as they are: lines 3.",
-        "2 cells are formulas, and left as they are: lines 4, 5.",
+        "1 record that lacks columns to translate was left as it is: line 3.",
+        "2 cells with formulas were left as they are: lines 4, 5.",
     ]
     options = DocumentOptions(columns=("1",), has_header=True)
     assert texts(open_document("t.tsv", b"Hello\tx\ngo\ty\n", options)) == ["go"]

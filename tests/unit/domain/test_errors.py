@@ -15,6 +15,7 @@ from service.domain.errors import (
     ServiceError,
     TooLong,
     TooMany,
+    counted,
     dotted,
 )
 from service.text.languages import in_message
@@ -93,3 +94,18 @@ def test_words_do_not(text: str) -> None:
     error: Any = InvalidRequest("language is {code}", code=in_message(text))
     assert text not in error.redacted
     assert repr(text) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "nouns", "told"),
+    [
+        (0, ("text",), "0 texts"),
+        (1, ("text",), "1 text"),
+        (2, ("text",), "2 texts"),
+        (1, ("entry", "entries"), "1 entry"),
+        (21, ("entry", "entries"), "21 entries"),
+        (1, ("text lacks", "texts lack"), "1 text lacks"),
+    ],
+)
+def test_a_number_agrees_with_its_noun(number: int, nouns: tuple[str, ...], told: str) -> None:
+    assert counted(number, *nouns) == told

@@ -117,7 +117,7 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another() -> None:
     door = Door(max_waiting=20, max_queue_seconds=100)
     for number in range(17):
         door.enter(sequence(number, origin=("A", number)))
-    with pytest.raises(Overloaded, match="1 sequences, 17 of at most 20 are waiting, and this caller may add 0"):
+    with pytest.raises(Overloaded, match="1 sequence, 17 of at most 20 are waiting, and this caller may add 0"):
         door.enter(sequence(17, origin=("A", 17)))
     door.enter(sequence(20, origin=("B", 1)))
     three = [sequence(30 + number, origin=("C", 1)) for number in range(3)]

@@ -29,7 +29,7 @@ from service.faces.kserve.http import failure as of_kserve
 from service.faces.libretranslate.http import failure as of_libretranslate
 
 GOOGLE = "type.googleapis.com/google.rpc"
-USED_UP = QuotaExceeded("used up", 2.0, quota=1, unit=Public("tokens"))
+USED_UP = QuotaExceeded("used up", 2.0, quota=1, unit=Public("token"))
 WRONG_TEXT = InvalidRequest("{path} is wrong", Path("texts", 1))
 PAIR = PairNotFound("{path} is not served", "target_language_code")
 

@@ -145,7 +145,7 @@ async def test_so_many_at_a_time_as_calls_are_allowed_and_beside_these(tmp_path:
     with gate.call(caller):
         await asyncio.wait_for(background.start(forever), patient(30))
     assert [str(each) for each in background.failures] == [
-        "key alice has 1 documents in progress, and at most 1 are allowed at the same time; wait for one to end."
+        "key alice has 1 document in progress; allowed: 1 at a time. Wait for one to end."
     ]
     assert isinstance(background.failures[0], QuotaExceeded)
     first.cancel()

@@ -155,7 +155,7 @@ async def test_they_are_kept_for_a_while(keeper: DocumentKeeper, clock: Clock) -
 
 async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
     kept = [await add(keeper, num_bytes=2**20, caller="alice") for _ in range(64)]
-    with pytest.raises(Overloaded, match="64 of your documents, 64 MiB together, are being translated; allowed: 128"):
+    with pytest.raises(Overloaded, match="your documents being translated: 64, 64 MiB in total; allowed: 128"):
         await add(keeper, num_bytes=2**20, caller="alice")
     other = await add(keeper, num_bytes=2**20, caller="bob")
     for each in (kept[3], kept[1]):
@@ -223,7 +223,7 @@ def test_bytes_are_shared_like_numbers() -> None:
     assert making_room(own, "alice", 4 * MIB) == []
     assert making_room(own, "alice", 32 * MIB) == own[:1]
     assert making_room(own, "bob", 32 * MIB) == []
-    with pytest.raises(Overloaded, match="0 of your documents, 0 MiB together"):
+    with pytest.raises(Overloaded, match="your documents being translated: 0, 0 MiB in total"):
         making_room([*own, *kept(DONE, "carol", 1, 20 * MIB)], "bob", 32 * MIB)
 
 

@@ -328,7 +328,7 @@
         `${answer.model} ${answer.model_version ?? ""}`.trim(),
         time && `${time} ms`,
         best.score !== undefined && `score ${best.score.toFixed(3).replace("-", "−")}`,
-        `${best.num_tokens ?? 0} tokens`,
+        `${best.num_tokens ?? 0} ${best.num_tokens === 1 ? "token" : "tokens"}`,
         translation.detected_language_code && `from ${languageName(translation.detected_language_code)}`,
         translation.finish_reason?.replace("FINISH_REASON_", "").toLowerCase(),
       ].filter(Boolean).join(" · "));

@@ -141,7 +141,7 @@ def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None
         (_settings(transformer_postprocess_top="dan"), "transformer-postprocess-top is 'an' without dropout"),
         (_settings(transformer_ffn_activation="gelu"), "supported: 'relu', 'swish'"),
         (_settings(transformer_tied_layers=[1, 0]), r"transformer-tied-layers is \[1, 0\], expected numbers"),
-        (_settings(transformer_tied_layers=[1]), "transformer-tied-layers has 1 layers, dec-depth is 2"),
+        (_settings(transformer_tied_layers=[1]), "transformer-tied-layers has 1 layer, dec-depth is 2"),
         (_parameters(lambda arrays: arrays.update(Wpos=arrays["Wemb"])), "learned positions, Wpos"),
         (_settings(transformer_heads=7), "not a multiple of num_heads 7"),
         (_settings(dim_emb="many"), "dim-emb is 'many', expected a number"),

@@ -17,7 +17,7 @@ from service.engine.runtime.session import SessionConfig
     [
         (kernels.PATH, "none.so", r"none\.so is missing; build it"),
         (kernels.PATH, __file__, r"test_kernels\.py can't be loaded"),
-        (kernels.CHOICE, "off", r"DRAGOMAN_KERNELS is 'off'; this CPU can run .*portable"),
+        (kernels.CHOICE, "off", r"DRAGOMAN_KERNELS is 'off'; allowed on this CPU: .*portable"),
     ],
 )
 def test_what_can_not_be_used_is_named(

@@ -99,7 +99,7 @@ def test_only_further_children_of_a_beam_need_copies() -> None:
 
 @pytest.mark.parametrize(
     ("name", "values", "problem"),
-    [("status", [1, 1], "has ended and has not left"), ("token_id", [-1, 0], "row 0: token_id is -1")],
+    [("status", [1, 1], "that has ended is still in the batch"), ("token_id", [-1, 0], "row 0: token_id is -1")],
 )
 def test_rows_that_are_wrong_are_rejected(name: str, values: list[int], problem: str) -> None:
     model = Model(beam_size=2)
@@ -112,7 +112,7 @@ def test_rows_that_are_wrong_are_rejected(name: str, values: list[int], problem:
 def test_caches_of_a_beam_belong_to_one_row_each(ranks: tuple[int, int]) -> None:
     model = Model(beam_size=2)
     model.batch.state.cache_ranks[:2] = ranks
-    with pytest.raises(ValueError, match=r"has the cache of no row of its beam|two rows have one cache"):
+    with pytest.raises(ValueError, match=r"allowed: 0 to 1|two rows of the beam led by row 0 share a cache"):
         model.run(1)
 
 

@@ -99,8 +99,8 @@ def test_what_surrounds_the_parts_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("body", "parameters", "problem"),
     [
-        (b"", "", "boundary of 0 characters"),
-        (b"", f"boundary={'b' * 1025}", "boundary of 1025 characters"),
+        (b"", "", "boundary in Content-Type has 0 characters"),
+        (b"", f"boundary={'b' * 1025}", "boundary in Content-Type has 1025 characters"),
         (b"", "boundary=b", "part 1 of the form is cut off"),
         (b"q=a", "boundary=b", "part 1 of the form is cut off"),
         (field("q", b"a") + END, "boundary=c", "part 1 of the form is cut off"),

@@ -93,7 +93,7 @@ def test_lengths_beyond_the_contents_cost_nothing() -> None:
     raw = struct.pack("<I", 2**32 - 1) + b"x"
     with pytest.raises(InvalidRequest, match="ends within element 0"):
         elements_of("text", raw, 1)
-    with pytest.raises(InvalidRequest, match="after its 1 elements"):
+    with pytest.raises(InvalidRequest, match="of raw contents after its 1 element"):
         elements_of("text", b"\0" * 4_000_000, 1)
 
 
