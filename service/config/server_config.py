@@ -110,7 +110,7 @@ class ServerConfig:
     max_connection_age_seconds: float = _seconds(0.0, "Ask clients to reconnect after this time; 0: never.")
     admin_host: str = _value("127.0.0.1", "Address for the status page and the operators' calls.")
     admin_port: int = _port(9465, "Port for the status page; 0 for any free one, -1 for none.", least=-1)
-    tls_certificate: _OptionalPath = _lax(None, "The server's certificate chain (PEM); gRPC then speaks TLS.")
+    tls_certificate: _OptionalPath = _lax(None, "The server's certificate chain (PEM), for gRPC and HTTP; needs a key.")
     tls_key: _OptionalPath = _lax(None, "The certificate's private key (PEM).")
     tls_client_ca: _OptionalPath = _lax(
         None, "Certificate authorities (PEM), one of which must have signed the caller's certificate."
