@@ -61,7 +61,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes commands, options and their values in SHELL.
 
     \b
-    bash: dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman
+    bash: source <(dragoman completion bash), in ~/.bashrc
     zsh:  dragoman completion zsh > DIRECTORY/_dragoman, one of those in $fpath
     fish: dragoman completion fish > ~/.config/fish/completions/dragoman.fish
     """

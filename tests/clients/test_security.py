@@ -1,32 +1,16 @@
-"""TLS and API keys with server processes: what `dragoman serve` refuses, what its callers see, and the guide."""
+"""TLS and API keys with server processes: what `dragoman serve` refuses, what its callers see."""
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
 from service.cli.errors import ExitCode
 from service.domain.grants import Grants
 from tests.certificates import Authority, replace
 from tests.clients.command_line import dragoman_here
-from tests.patience import patient
-from tests.servers import (
-    REPOSITORY,
-    Serve,
-    ServerProcess,
-    dragoman,
-    environment,
-    free_port,
-)
-from tests.tools import tool
-
-COMMANDS = re.findall(r"^```bash\n(.*?)^```$", (REPOSITORY / "docs" / "security.md").read_text(), re.M | re.S)
-DRAGOMAN = f'set -euo pipefail; dragoman() {{ {sys.executable} -m service "$@"; }}\n'
+from tests.servers import ServerProcess, dragoman, free_port
 
 
 @pytest.fixture(scope="module")
@@ -117,22 +101,3 @@ def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authori
     assert (run.returncode, run.stdout) == (ExitCode.CONFIG, b"")
     (line,) = run.stderr.decode().splitlines()
     assert line.startswith(f"dragoman: {certificate} expired at ")
-
-
-def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Path) -> None:
-    tool("openssl", "openssl")
-    assert len(COMMANDS) == 3
-    script = DRAGOMAN + "".join(COMMANDS)
-    run = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=patient(60)
-    )
-    assert run.returncode == 0, run.stderr
-    assert read_keys(tmp_path / "keys.toml").names.keys() == {"web-shop", "nightly"}
-    tls_files = {"tls_certificate": tmp_path / "server.crt", "tls_key": tmp_path / "server.key"}
-    server = serve(**tls_files, tls_client_ca=tmp_path / "ca.crt", api_keys=tmp_path / "keys.toml")
-    tls = Tls(tmp_path / "ca.crt", tmp_path / "client.crt", tmp_path / "client.key")
-    for name in ("web-shop", "nightly"):
-        key = (tmp_path / f"{name}.key").read_text().strip()
-        with Client(server.address, tls=tls, api_key=key) as client:
-            assert client.translate(["Hello"], "en", "de")
-    assert (tmp_path / "keys.toml").stat().st_mode & 0o077 == 0

@@ -461,8 +461,8 @@ def test_an_autoscaler_takes_over_the_live_number_of_replicas(
 
 
 def test_the_first_documented_commands(tmp_path: Path) -> None:
-    """With programs in place of docker and of an installation: what is installed runs the image that was pushed."""
-    commands, _ = documented_examples("bash")
+    """In docs/kubernetes.md, with programs in place of docker and of an installation, which runs the pushed image."""
+    commands, *_ = documented_examples("bash")
     script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program()} template "$@"'
     documents = [each for each in yaml.safe_load_all(commands_run(commands, tmp_path, helm=script)) if each]
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]

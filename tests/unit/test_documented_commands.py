@@ -1,6 +1,6 @@
 """The commands in the documents: programs, subcommands, flags and targets of make are those that there are.
 
-What runs them is elsewhere: `tests/clients/test_api_docs.py`, `test_security.py` and `test_your_transformer.py`.
+Each block of them is run by `tests/clients/test_docs.py`, or says why not.
 """
 
 import re
@@ -13,14 +13,9 @@ import pytest
 
 from export.cli import main as export
 from service.cli.main import dragoman
+from tests.doc_blocks import COMMANDS, PAGES, REASONS, Block, blocks_in
 from tests.servers import REPOSITORY
 
-PAGES = [
-    path.relative_to(REPOSITORY)
-    for pattern in ("*.md", "docs/*.md", "client/*.md", "deploy/**/*.md", "checkpoints/*/*.md")
-    for path in sorted(REPOSITORY.glob(pattern))
-]
-BLOCK = re.compile(r"^ *```(?:bash|console)?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`((?:dragoman|python -m export|make) [^`]+)`(?!`)", re.DOTALL)
 OURS = re.compile(
     r"(?:^|\||&&)[ ]*(?:\$ )?(?:[A-Z_]+=\S* )*(?:[\w./-]*/)?"
@@ -30,11 +25,20 @@ OURS = re.compile(
 TARGETS = set(re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)) | {"export-en-de"}
 
 
+LANGUAGES = {*COMMANDS, "dockerfile", "json", "mermaid", "promql", "python", "text", "toml", "tsv", "yaml"}
+
+
+def ours_in(block: Block) -> list[str]:
+    """Return the commands of ours in a block, each on one line, without comments."""
+    text = re.sub(r"(?:^| )#.*", "", block.text.replace("\\\n", " "), flags=re.MULTILINE)
+    return [found.strip() for found in OURS.findall(text)]
+
+
 def commands_in(text: str) -> Iterator[str]:
     """Yield the commands of ours in the blocks and the lines of a page, each on one line, without comments."""
-    for block in BLOCK.findall(text):
-        for found in OURS.findall(re.sub(r"(?:^| )#.*", "", block.replace("\\\n", " "), flags=re.MULTILINE)):
-            yield found.strip()
+    for block in blocks_in(text):
+        if block.language in COMMANDS:
+            yield from ours_in(block)
     for found in INLINE.findall(text):
         yield re.split(r"[|>;&]", " ".join(found.split()))[0].strip()
 
@@ -67,9 +71,48 @@ def test_the_commands_of_a_page_are_there(page: Path) -> None:
     assert {command: wrong for command in commands_in(text) if (wrong := wrong_in(command))} == {}
 
 
+def wrong_with(block: Block, page: Path) -> str:
+    """Return why a block is neither run nor marked as it should be; an empty string if it is."""
+    if block.language not in LANGUAGES:
+        return f"the language is {block.language!r}, not one of {sorted(LANGUAGES)}"
+    if block.language not in COMMANDS:
+        return "it has a mark, or commands" if block.mark or (block.language == "text" and ours_in(block)) else ""
+    if block.mark == "not run" and block.why not in REASONS:
+        return f"the reason is {block.why!r}, not one of {sorted(REASONS)}"
+    if block.mark == "run" and str(page) not in (REPOSITORY / block.why).read_text("utf-8"):
+        return f"{block.why} does not name {page}"
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_each_block_of_commands_is_run_or_says_why_not(page: Path) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    blocks = list(blocks_in(text))
+    assert {block: wrong for block in blocks if (wrong := wrong_with(block, page))} == {}
+    assert len(re.findall(r"^ *(?:```|~~~)", text, re.MULTILINE)) == 2 * len(blocks)
+    assert len(re.findall(r"<!-- (?:not )?run", text)) == sum(1 for block in blocks if block.mark)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("```\nmake\n```", "the language is '', not one of"),
+        ("```text\ndragoman models\n```", "it has a mark, or commands"),
+        ("<!-- not run: root -->\n```yaml\na: 1\n```", "it has a mark, or commands"),
+        ("<!-- not run: too hard -->\n```bash\nmake\n```", "the reason is 'too hard', not one of"),
+        ("<!-- run: tests/doc_blocks.py -->\n```bash\nmake\n```", "tests/doc_blocks.py does not name docs/a.md"),
+        ("- A list:\n\n  <!-- not run: root -->\n  ```bash\n  ls\n  ```", ""),
+    ],
+)
+def test_a_block_that_is_neither_run_nor_marked_is_told(text: str, wrong: str) -> None:
+    [block] = blocks_in(text)
+    assert re.sub("not one of .*", "not one of", wrong_with(block, Path("docs/a.md"))) == wrong
+
+
 def test_commands_are_found_and_wrong_ones_are_told() -> None:
-    assert sum(1 for page in PAGES for _ in commands_in((REPOSITORY / page).read_text("utf-8"))) > 120
-    page = "```\n$ .venv/bin/dragoman serve --port 1 \\\n    --no-such x  # --nor-this\n```\nSee `make nothing`.\n"
+    page = (
+        "```console\n$ .venv/bin/dragoman serve --port 1 \\\n    --no-such x  # --nor-this\n```\nSee `make nothing`.\n"
+    )
     assert [wrong_in(command) for command in commands_in(page)] == ["no flag --no-such", "no target nothing"]
     assert wrong_in("dragoman fly") == "no command fly"
     assert wrong_in("python -m export convert X --precision int8 -o y") == ""

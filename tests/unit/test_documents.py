@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from export.importers.registry import KINDS
+from tests.doc_blocks import PAGES
 from tests.servers import REPOSITORY
 
 WIDTH = 120
@@ -19,11 +20,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//", re.IGNORECASE)
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 
-DOCUMENTS = sorted(
-    str(path.relative_to(REPOSITORY))
-    for pattern in ("*.md", "docs/**/*.md", "checkpoints/*/*.md", "deploy/**/*.md", "client/*.md")
-    for path in REPOSITORY.glob(pattern)
-)
+DOCUMENTS = [str(page) for page in PAGES]
 
 
 @cache
