@@ -27,14 +27,17 @@ class Recurrence(nn.Module):
         All states at once (Hillis and Steele 1986): a span of tokens multiplies the state before it and adds to it; two
         neighbouring spans combine, so spans double until they begin with the first token.
         """
-        factors = torch.sigmoid(gates)
-        states = (1.0 - factors) * candidates
-        span = 1
+        # What is before the first token, and before itself: a state of zero, which is multiplied by zero.
+        nothing = torch.full_like(gates[:, :1], 0.0)
+        factors = torch.cat([nothing, torch.sigmoid(gates)], dim=1)  # (B, 1 + T, d)
+        states = torch.cat([nothing, (1.0 - factors[:, 1:]) * candidates], dim=1)
+        places, span = torch.arange(factors.shape[1]), 1
         while span < most_tokens:
-            states = states + factors * _shifted(states, span)
-            factors = factors * _shifted(factors, span)  # zeros before the first token: nothing is before it
+            earlier = (places - span).clamp(min=0)
+            states = states + factors * states.index_select(1, earlier)
+            factors = factors * factors.index_select(1, earlier)
             span *= 2
-        output: Tensor = states.relu()
+        output: Tensor = states[:, 1:].relu()
         return output
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,9 +45,3 @@ class Recurrence(nn.Module):
         factor = torch.sigmoid(self.gate(x))
         state = factor * state + (1.0 - factor) * self.candidate(x)
         return state.relu(), state
-
-
-def _shifted(x: Tensor, span: int) -> Tensor:
-    """Return (B, T, d) of `span` tokens earlier, zeros before the first one."""
-    before = torch.full_like(x[:, :1], 0.0).expand(-1, span, -1)  # in this way the graph has no other operators
-    return torch.cat([before, x], dim=1)[:, : x.shape[1]]

@@ -18,7 +18,7 @@ from tests.export.huggingface.checkpoints import FAMILIES, FURTHER, OPTIONS
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.export.variants import Variant, variant_in, write_graphs
 
-WRITERS = FAMILIES | FURTHER | {"native": write_tiny_checkpoint, "halves": write_tiny_checkpoint}
+WRITERS = FAMILIES | FURTHER | {"native": write_tiny_checkpoint, "halves": FAMILIES["marian"]}
 Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that one's manifest
 
 
@@ -52,7 +52,7 @@ def common(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 @pytest.fixture(scope="session")
 def conversions(common: Path) -> Callable[[str], Converted]:
-    """Convert a family's checkpoint, or the native one, to "halves" too, once for all of pytest's processes."""
+    """Convert a family's checkpoint or the native one, and one to "halves", once for all of pytest's processes."""
     root = common / "conversions"
     root.mkdir(exist_ok=True)
 

@@ -55,7 +55,7 @@ def test_a_refused_setting_is_replaced_and_an_adapter_merged_for_the_bundle_and_
     adapter = write_adapter(tmp_path / "tuned", {k: v.half() for k, v in matrices(QUERY, (32, 32)).items()})
     edit(folder / "generation_config.json", encoder_no_repeat_ngram_size=3, no_repeat_ngram_size=2)
     before = (folder / "generation_config.json").read_bytes()
-    given = (adapter, "--base", folder, "--output", tmp_path / "out")
+    given = (adapter, "--base", folder, "--output", tmp_path / "out", "--precision", "int8")
     code, errors = convert(*given)
     assert code == 2
     assert "encoder_no_repeat_ngram_size is 3" in errors

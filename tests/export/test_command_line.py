@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from export.cli import main
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.engine.runtime.kernels import PATH
-from tests.export.conftest import Converted
 from tests.export.extras import EXPORT, run_with_only
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 from tests.export.importers.ctranslate2.variants import write_folder
@@ -111,20 +110,23 @@ def test_a_pickle_needs_torch(tmp_path: Path) -> None:
 
 
 def test_without_transformers_the_same_bundle_is_written_and_not_compared_with_it(
-    conversions: Callable[[str], Converted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A second conversion, byte by byte what the first one is."""
-    folder, bundle, manifest = conversions("marian")
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    result = CliRunner().invoke(main, ["convert", str(folder), "--output", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert "not compared with the original, as transformers is not installed; pip install" in result.stderr
-    for name in manifest.checksums:
-        assert (tmp_path / "out" / name).read_bytes() == (bundle / name).read_bytes(), name
-    given, expected = (json.loads((each / MANIFEST_NAME).read_text("utf-8")) for each in (tmp_path / "out", bundle))
+    folder = marian(tmp_path / "checkpoint", **FEW_LAYERS)
+    said = []
+    for out in ("with", "without"):
+        given = ["convert", str(folder), "--output", str(tmp_path / out), "--precision", "int8"]
+        result = CliRunner().invoke(main, given)
+        assert result.exit_code == 0, result.output
+        said.append("not compared with the original, as transformers is not installed; pip install" in result.stderr)
+        monkeypatch.setitem(sys.modules, "transformers", None)
+    assert said == [False, True]
+    for name in Manifest.load(tmp_path / "with").checksums:
+        assert (tmp_path / "without" / name).read_bytes() == (tmp_path / "with" / name).read_bytes(), name
+    expected, given = (json.loads((tmp_path / out / MANIFEST_NAME).read_text("utf-8")) for out in ("with", "without"))
     assert expected["verification"].pop("fidelity")["num_sentences"] > 16
     assert given == expected
-    assert given["verification"]["num_positions"] > 0
+    assert given["verification"]["int8"]["num_positions"] > 0
 
 
 def test_a_missing_package_of_others_is_not_ours_to_explain(checkpoint: Path) -> None:

@@ -53,7 +53,7 @@ def test_float16_graphs_keep_their_memory_in_float16(
     assert manifest.verification["max_relative_error"] > exported[1].verification["max_relative_error"]
     graph = onnx.load(bundle / manifest.graphs.decoder_step, load_external_data=False).graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
-    assert kinds["past_key.0"] == kinds["present_value.1"] == kinds["cross_key.0"] == onnx.TensorProto.FLOAT16
+    assert kinds["past_key.0"] == kinds["present_value.0"] == kinds["cross_key.0"] == onnx.TensorProto.FLOAT16
     assert kinds["next_log_probs"] == onnx.TensorProto.FLOAT
 
 

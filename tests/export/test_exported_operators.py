@@ -6,7 +6,7 @@ import onnx
 
 from service.bundle.graph_file import FUSED_DOMAIN, OPERATORS
 from tests.export.conftest import Converted
-from tests.export.variants import VARIANTS, Variant
+from tests.export.variants import ALIGNMENTS, Variant
 from tests.servers import REPOSITORY
 
 
@@ -24,7 +24,7 @@ def test_each_operator_that_may_be_used_is_exported(
 ) -> None:
     """That no other is exported, `export` checks itself (`graphs/checks.py`)."""
     bundles = (conversions(name)[1] for name in ("native", "marian"))
-    folders = REPOSITORY / "models", *bundles, *(variants(name).folder for name in VARIANTS)
+    folders = REPOSITORY / "models", *bundles, *(variants(name).folder for name in ALIGNMENTS)
     paths = [path for folder in folders for path in folder.rglob("*.onnx")]
     found = {each for path in paths for each in operators(onnx.load(path, load_external_data=False).graph)}
     plain = {(domain, operator) for domain, operator in found if domain != FUSED_DOMAIN}

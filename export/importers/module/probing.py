@@ -123,8 +123,8 @@ class Probe:
             return None
         given = self.random(first)
         x = given.reshape(len(given), -1, self.width(first) // num_parts)
-        found = [self.apply(first, last, given * factor).reshape(x.shape).float() for factor in _FACTORS]
-        large = found[0]
+        found = (self.apply(first, last, given * factor).reshape(x.shape).float() for factor in _FACTORS)
+        large = next(found)  # most parts are none by this alone
         for is_rms in (True, False):
             centered = x if is_rms else x - x.mean(-1, keepdim=True)
             variance = centered.square().mean(-1, keepdim=True)
@@ -133,7 +133,7 @@ class Probe:
             gain = ((unit - x_mean) * (large - y_mean)).sum((0, 1)) / (unit - x_mean).square().sum((0, 1))
             bias = y_mean - gain * x_mean
             if _close(unit * gain + bias, large, 2e-3):
-                return self._with_epsilon(unit, variance, found, gain, bias, is_rms)
+                return self._with_epsilon(unit, variance, [large, *found], gain, bias, is_rms)
         return None
 
     def _with_epsilon(

@@ -23,11 +23,14 @@ COPIES = ("clone", "alias", "detach", "_to_copy", "native_dropout")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of the run; `inputs` are numbers of values by their place among the flattened arguments."""
+    """An operation of the run; `inputs` are numbers of values by their place among the flattened arguments.
+
+    `places` are those places as the function's arguments are nested, by position and by name.
+    """
 
     function: Any
     arguments: tuple[Any, ...]
-    layout: Any
+    places: tuple[tuple[Any, ...], dict[str, Any]]
     inputs: Mapping[int, int]
     outputs: tuple[int, ...]
 
@@ -49,11 +52,12 @@ class _Recorder(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         flat, layout = tree_flatten((args, kwargs or {}))
         inputs = {place: self._numbers[id(each)] for place, each in enumerate(flat) if id(each) in self._numbers}
-        outputs = [each for each in tree_flatten(result)[0] if isinstance(each, Tensor)]
+        outputs = _tensors(result)
         numbers = tuple(range(len(self.values), len(self.values) + len(outputs)))
         self.values += outputs
         self._numbers |= {id(each): number for number, each in zip(numbers, outputs, strict=True)}
-        self.operations.append(Operation(func, tuple(flat), layout, inputs, numbers))
+        places = tree_unflatten(range(len(flat)), layout)
+        self.operations.append(Operation(func, tuple(flat), places, inputs, numbers))
         return result
 
 
@@ -153,11 +157,24 @@ class Trace:
             flat = list(operation.arguments)
             for place, each in operation.inputs.items():
                 flat[place] = known.get(each, self.values[each])
-            args, kwargs = tree_unflatten(flat, operation.layout)
-            results = tree_flatten(operation.function(*args, **kwargs))[0]
-            outputs = [each for each in results if isinstance(each, Tensor)]
+            args, kwargs = _nested(operation.places, flat)
+            outputs = _tensors(operation.function(*args, **kwargs))
             known.update((own, each) for own, each in zip(operation.outputs, outputs, strict=True) if own not in known)
         return known
+
+
+def _nested(places: Any, flat: Sequence[Any]) -> Any:
+    """Return what is at these places, nested as they are: pytree's own way takes longer than small operations."""
+    if isinstance(places, int):
+        return flat[places]
+    if isinstance(places, dict):
+        return {name: _nested(each, flat) for name, each in places.items()}
+    return type(places)([_nested(each, flat) for each in places])
+
+
+def _tensors(result: Any) -> list[Tensor]:
+    results = result if isinstance(result, list | tuple) else [result]
+    return [each for each in results if isinstance(each, Tensor)]
 
 
 class _WithoutGradients(TorchFunctionMode):

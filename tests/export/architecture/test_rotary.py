@@ -1,7 +1,6 @@
-"""Rotary positions and norms of queries and keys: the graphs' greedy tokens are those of another implementation."""
+"""Rotary positions and norms of queries and keys: the next tokens are those of another implementation."""
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +12,6 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import RotaryPairs
 from export.architecture.transformer import Transformer
-from export.graphs.execution import GraphPair
-from export.graphs.tracing import trace_decoder_step, trace_encoder
-from export.graphs.weights_file import WeightsFile
-from export.quantization.fused_graphs import shape_of
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
 NUM_SENTENCES, NUM_TOKENS = 10, 50
@@ -36,31 +31,29 @@ CHOICES = {
 
 @pytest.mark.parametrize("config", CHOICES.values(), ids=CHOICES)
 @torch.no_grad()
-def test_greedy_tokens_are_those_of_another_implementation(config: ModelConfig, tmp_path: Path) -> None:
+def test_next_tokens_are_those_of_another_implementation(config: ModelConfig) -> None:
+    """Of the model, whose log-probabilities graphs give (`test_variants.py`)."""
     model = tiny_model(config)
     for name, parameter in model.named_parameters():  # what attention finds decides the tokens
         factors = {"query_norm.weight": 3.0, "key_norm.weight": 3.0, "feed_forward.": 0.3, "embedding.": 0.5}
         parameter.mul_(next((factor for part, factor in factors.items() if part in name), 1.0))
     model.projection.weight.normal_(std=0.5)
-    with WeightsFile(tmp_path) as file:
-        trace_encoder(model, tmp_path / "encoder.onnx", file)
-        trace_decoder_step(model, (), tmp_path / "decoder_step.onnx", file)
-    pair = GraphPair(tmp_path / "encoder.onnx", tmp_path / "decoder_step.onnx", shape_of(config), num_threads=1)
     sources = random_sources(config.source_vocabulary_size, list(range(3, 3 + 4 * NUM_SENTENCES, 4)))
-    state = pair.start(sources, pad_id=config.pad_id, capacity=NUM_TOKENS)
-    read = [np.full(NUM_SENTENCES, config.decoder_start_id)]
-    for _ in range(NUM_TOKENS):
-        read.append(state.next_ids(read[-1]))
-    given = np.stack(read, axis=1)  # (B, 1 + T)
-    expected = [_Theirs(model, config).next_ids(*row) for row in zip(sources, given[:, :-1].tolist(), strict=True)]
-    np.testing.assert_array_equal(given[:, 1:], expected)
+    read = np.random.default_rng(0).integers(4, config.target_vocabulary_size, (NUM_SENTENCES, NUM_TOKENS)).tolist()
+    given = [
+        model(torch.tensor([source]), torch.tensor([target]))[0].argmax(-1).tolist()
+        for source, target in zip(sources, read, strict=True)
+    ]
     assert len(np.unique(given)) > 80
     used = config.positions
     pairs: RotaryPairs = "halves" if used.rotary_pairs == "interleaved" else "interleaved"
-    for positions in (dataclasses.replace(used, rotary_pairs=pairs), PositionConfig(layout="none")):
-        other = dataclasses.replace(config, positions=positions)
-        control = [_Theirs(model, other).next_ids(*row) for row in zip(sources, given[:, :-1].tolist(), strict=True)]
-        assert (given[:, 1:] == control).mean() < 0.2
+    right, *controls = (
+        [*map(_Theirs(model, dataclasses.replace(config, positions=positions)).next_ids, sources, read)]
+        for positions in (used, dataclasses.replace(used, rotary_pairs=pairs), PositionConfig(layout="none"))
+    )
+    assert given == right
+    for control in controls:
+        assert (np.array(given) == control).mean() < 0.2
 
 
 class _Theirs:

@@ -15,13 +15,13 @@ from export.graphs.checks import GraphError, check_alignment
 from export.graphs.execution import AlignmentRun
 from service.bundle.manifest_parts import LanguagePair
 from tests.export.tiny_models import random_sources
-from tests.export.variants import LENGTHS, VARIANTS, Variant
+from tests.export.variants import ALIGNMENTS, LENGTHS, Variant
 
 LARGEST_ERROR = 1e-5
 
 
 # Backwards: `test_variants.py`, which another of pytest's processes runs, would trace the same one at the same time.
-@pytest.fixture(scope="module", params=reversed(VARIANTS))
+@pytest.fixture(scope="module", params=reversed(ALIGNMENTS))
 def variant(request: pytest.FixtureRequest, variants: Callable[[str], Variant]) -> Variant:
     return variants(request.param)
 

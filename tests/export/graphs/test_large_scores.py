@@ -45,17 +45,17 @@ def folder(
 
 def encoded(folder: Path, sources: Sources) -> Rows:
     """Return the first layer's keys of each source (H, S, D)."""
-    (keys,) = _pair(folder).fetch_encoded(sources, 1, graph_io.cross_names(2)[:1])
+    (keys,) = _pair(folder).fetch_encoded(sources, 1, graph_io.cross_names(1)[:1])
     return [row[:, : len(source)] for row, source in zip(keys, sources, strict=True)]
 
 
 def stepped(folder: Path, sources: Sources) -> Rows:
     """Return the log-probabilities (V,) of each source's fourth token."""
-    pair = _pair(folder)
+    pair, suppressed = _pair(folder), list(Manifest.load(folder).suppressed_ids)
     state = pair.start(sources, 1, 3)
     for token in (2, 20, 30):
         ids, log_probs = state.candidates(np.full(len(sources), token), pair.shape.vocabulary_size)
-    return list(np.take_along_axis(log_probs, ids.argsort(axis=1), axis=1)[:, 4:])  # of these, none is suppressed
+    return list(np.delete(np.take_along_axis(log_probs, ids.argsort(axis=1), axis=1), suppressed, axis=1))
 
 
 def aligned(folder: Path, sources: Sources) -> Rows:

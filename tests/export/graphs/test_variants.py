@@ -11,10 +11,10 @@ from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.execution import GraphPair
 from service.bundle.graph_io import NO_TOKEN
 from tests.export.tiny_models import random_sources
-from tests.export.variants import LENGTHS, NUM_STEPS, SUPPRESSED, VARIANTS, Variant
+from tests.export.variants import ALIGNMENTS, LENGTHS, NUM_STEPS, SUPPRESSED, Variant
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=ALIGNMENTS)
 def variant(request: pytest.FixtureRequest, variants: Callable[[str], Variant]) -> Variant:
     return variants(request.param)
 

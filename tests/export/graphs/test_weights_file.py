@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from export.graphs.tracing import trace_encoder
 from export.graphs.weights_file import INLINE_BYTES, WEIGHTS, WeightsFile, has_large_weights
 from service.bundle.manifest import Manifest
 from tests.export.stored_weights import check_stored_once
@@ -23,6 +24,13 @@ def test_what_several_graphs_use_is_stored_once(variants: Callable[[str], Varian
     weights = sum(parameter.nbytes for parameter in model.parameters())
     assert 0.95 * weights < check_stored_once(folder, GRAPHS) < 1.05 * weights
     assert sum((folder / name).stat().st_size for name in GRAPHS) < 100_000
+
+
+def test_tracing_again_gives_the_same_file(variants: Callable[[str], Variant], tmp_path: Path) -> None:
+    variant = variants("learned")
+    with WeightsFile(tmp_path) as file:
+        trace_encoder(variant.model, tmp_path / "encoder.onnx", file)
+    assert (tmp_path / "encoder.onnx").read_bytes() == (variant.folder / "encoder.onnx").read_bytes()
 
 
 def test_tables_of_both_sides_are_stored_once(exported: tuple[Path, Manifest]) -> None:

@@ -20,7 +20,7 @@ from tests.export.folders import edit
 from tests.export.huggingface import checkpoints
 from tests.export.huggingface.engine_output import by_the_engine
 
-NUM_ROWS = 40
+NUM_ROWS = 20
 PAD_ID = 197
 # The graphs contain these two; all cases share them, so that one conversion is enough.
 IN_THE_GRAPHS = {"bad_words_ids": [[PAD_ID]], "renormalize_logits": True}

@@ -100,14 +100,16 @@ def test_what_is_no_quantization_of_the_model_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_recorded_attention_of_other_heads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_attention_of_other_heads_is_refused(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorded = fused_graphs.with_recorded
     monkeypatch.setattr(
         "export.quantize.with_recorded",
         lambda node, heads: recorded(node, heads and dataclasses.replace(heads, layer=1 - heads.layer)),
     )
     with pytest.raises(VerificationError, match="attention that the decoder records"):
-        convert(EN_HI, tmp_path / "out", precision="int8")
+        convert(checkpoint, tmp_path / "out", precision="int8")
 
 
 def test_own_lines_are_compared_too(checkpoint: Path, quantized: tuple[Path, Manifest], tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import PositionConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
 from export.architecture.transformer import Transformer
@@ -34,7 +33,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_output": "biased",
         "tie_projection": False,
     },
-    "rotary halves": {"positions": PositionConfig(layout="rotary"), "qk_norm": "rms"},
     "gated": {"gated": True, "d_head": 6, "embedding_norm": True},
 }
 SUPPRESSED = {"plain": variants.SUPPRESSED, "learned": (1, 3, 40), "shipped": (1, 3)}

@@ -14,7 +14,7 @@ from transformers import M2M100ForConditionalGeneration
 
 from export.architecture.transformer import Transformer
 from export.convert import convert
-from export.fidelity import ask_reference, check_fidelity
+from export.fidelity import ask_reference, check_fidelity, check_reading
 from export.importers.huggingface.reference import TransformersReference
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
@@ -40,19 +40,22 @@ def with_reference(folder: Path) -> ImportedCheckpoint:
 
 @pytest.mark.parametrize(
     ("direction", "count"),
-    [("en-indic", 40), *(pytest.param(direction, 500, marks=pytest.mark.full) for direction in SHAPES)],
+    [*((each, 40) for each in SHAPES), *(pytest.param(each, 500, marks=pytest.mark.full) for each in SHAPES)],
 )
 def test_sentences_come_out_as_from_the_independent_reading(
     folders: dict[str, Path], tmp_path: Path, direction: str, count: int
 ) -> None:
-    """Issue 37: greedy output is identical in all, beam 4 in all but ties."""
+    """Issue 37: greedy output is identical in all, beam 4, of a bundle in float32, in all but ties."""
     folder, bundle = folders[direction], tmp_path / "bundle"
     checkpoint = with_reference(folder)
     expected = ask_reference(checkpoint, random_sentences(checkpoint, count))
     assert expected is not None
     assert len(set(expected.greedy)) > count // 3
     assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"
-    report = check_fidelity(bundle, convert(folder, bundle), expected, lambda: checkpoint)
+    if count == 40:
+        report = check_reading(checkpoint, expected)
+    else:
+        report = check_fidelity(bundle, convert(folder, bundle), expected, lambda: checkpoint)
     print(report.line())
     assert report.num_greedy_ties == 0
     assert report.num_beam_ties <= count // 250

@@ -38,11 +38,12 @@ from tests.references.shortlists import allowed_tokens
 from tests.unit.engine import reference_search
 
 GREEDY = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=1)
-LINES = (DATA / "t300.en").read_text().split("\n")[:300]
+NUM_LINES = 100
+LINES = (DATA / "t300.en").read_text().split("\n")[:NUM_LINES]
 
 
 def expected(kind: str) -> list[str]:
-    return (DATA / f"expected.{kind}.txt").read_text().split("\n")[:300]
+    return (DATA / f"expected.{kind}.txt").read_text().split("\n")[:NUM_LINES]
 
 
 def equal(given: Sequence[str], wanted: Sequence[str]) -> int:
@@ -131,7 +132,7 @@ def student(request: pytest.FixtureRequest) -> Student:
 
 
 def test_the_model_in_float_translates_as_marian_does(original: Original) -> None:
-    assert equal(original.greedy(), expected("float32")) == 300
+    assert equal(original.greedy(), expected("float32")) == NUM_LINES
 
 
 @functools.cache
@@ -146,10 +147,10 @@ def test_the_model_in_float_translates_as_fxtranslate_does(original: Original) -
     """It may choose `<unk>`, which Marian and we never do: the only outputs that differ are those where it does."""
     config, given = original.checkpoint.model.config, by_fxtranslate(None)
     outputs = original.decode(original.forbid(config.decoder_start_id))
-    assert equal(original.texts(outputs), given) == 300
+    assert equal(original.texts(outputs), given) == NUM_LINES
     with_unknown = sum(config.unk_id in output for output in outputs)
     assert with_unknown > 0
-    assert equal(expected("float32"), given) == 300 - with_unknown
+    assert equal(expected("float32"), given) == NUM_LINES - with_unknown
 
 
 def test_a_shortlist_is_read_as_fxtranslate_reads_it(original: Original, listed: Student) -> None:
@@ -160,7 +161,7 @@ def test_a_shortlist_is_read_as_fxtranslate_reads_it(original: Original, listed:
     texts, given = original.texts(outputs), by_fxtranslate((DATA / "lex.bin").read_bytes())
     for output, source, text, wanted in zip(outputs, original.sources, texts, given, strict=True):
         assert wanted.startswith(text) if len(output) == 2 * len(source) else wanted == text
-    assert equal(by_fxtranslate(None), given) < 200
+    assert equal(by_fxtranslate(None), given) < 0.7 * NUM_LINES
 
 
 @pytest.mark.parametrize(
@@ -176,8 +177,8 @@ def test_in_8_bits_it_is_as_near_to_float_as_bergamot_is(tmp_path: Path, model: 
 def test_with_a_shortlist_it_is_what_the_graphs_mean(listed: Student) -> None:
     """A token in a hundred sentences may be as good as another one."""
     assert listed.manifest.model.shortlist_size > 0
-    given = [tuple(listed.by_numpy(source)) for source in listed.sources[:100]]
-    assert sum(map(tuple.__eq__, given, listed.outputs)) >= 99
+    given = [tuple(listed.by_numpy(source)) for source in listed.sources]
+    assert sum(map(tuple.__eq__, given, listed.outputs)) >= NUM_LINES - 1
 
 
 def test_only_listed_tokens_are_chosen(student: Student) -> None:
@@ -190,17 +191,17 @@ def test_only_listed_tokens_are_chosen(student: Student) -> None:
 @pytest.mark.parametrize("changed", [{}, {"beam_size": 4}, {"temperature": 1.0, "top_k": 40}], ids=str)
 def test_neighbours_change_nothing(student: Student, changed: dict[str, Any]) -> None:
     options = dataclasses.replace(GREEDY, **changed)
-    sources = student.sources[:100]
+    sources = student.sources[:40]
     given = student.decode(sources, options=options)
     assert student.decode(sources[::-1], max_slots=5, options=options) == given[::-1]
-    assert (given == student.outputs[:100]) == (not changed)
+    assert (given == student.outputs[:40]) == (not changed)
 
 
 def test_in_float_with_a_shortlist_it_is_what_the_model_means(listed_in_float: Student, original: Original) -> None:
     allowed = torch.tensor(np.stack(list(map(listed_in_float.allowed, listed_in_float.sources))))
     meant = original.decode(~allowed | original.forbid(*original.checkpoint.suppressed_ids))
-    assert sum(map(tuple.__eq__, listed_in_float.outputs, meant)) >= 297
-    assert equal(listed_in_float.texts, expected("float32")) < 200, "as without a shortlist"
+    assert sum(map(tuple.__eq__, listed_in_float.outputs, meant)) >= NUM_LINES - 1
+    assert equal(listed_in_float.texts, expected("float32")) < 0.7 * NUM_LINES, "as without a shortlist"
 
 
 class Search(NamedTuple):

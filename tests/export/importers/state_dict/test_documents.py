@@ -1,7 +1,7 @@
 """Each document's model through `convert`: the exported graphs match an independent reading of it."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from torch import nn
 
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
-from export.graphs.execution import Floats, GraphPair, decode_cached
+from export.graphs.execution import GraphPair, decode_cached
 from service.bundle.manifest import Manifest
-from service.domain.options import DecodingOptions
 from tests.export.importers.state_dict.checkpoints import (
     NEVER,
     TARGET_IDS,
@@ -33,7 +32,6 @@ from tests.export.importers.state_dict.readings import (
     Choices,
     JointAttention,
 )
-from tests.unit.engine import reference_search
 
 Converted = tuple[Notebook, Path, Manifest]
 LENGTHS, NUM_STEPS = [1, 2, 3, 5, 8, 13, 21, 34], 10
@@ -56,17 +54,16 @@ DOCUMENTS: dict[str, tuple[Choices, dict[str, Any]]] = {
     ),
 }
 WITH_JSON = ("003", "004")  # tokenizers; the others have SentencePiece's
-IN_FULL = ("000", "003")  # tracing takes seconds; importing is tested with the attention of each (test_logits.py)
 
 
 @pytest.fixture(scope="module")
 def convert_document(
     tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Converted]:
-    """Return a function that converts a document's model, once."""
+) -> Callable[..., Converted]:
+    """Return a function that converts a document's model, once to each precision."""
 
     @functools.cache
-    def run(document: str) -> Converted:
+    def run(document: str, precision: str = "float32") -> Converted:
         directory = tmp_path_factory.mktemp(document)
         choices, said = DOCUMENTS[document]
         notebook = make(choices, **said).write(
@@ -75,15 +72,17 @@ def convert_document(
             lambda weights, path: torch.save(renamed(weights, document), path),
         )
         bundle = directory / "bundle"
-        return notebook, bundle, convert(notebook.path, bundle, "pytorch", options=notebook.options)
+        manifest = convert(notebook.path, bundle, "pytorch", precision=precision, options=notebook.options)
+        return notebook, bundle, manifest
 
     return run
 
 
-@pytest.mark.parametrize(
-    "document", [pytest.param(each, marks=[pytest.mark.full] * (each in IN_FULL)) for each in DOCUMENTS]
-)
-def test_log_probs_greedy_tokens_and_manifest(document: str, convert_document: Callable[[str], Converted]) -> None:
+# Tracing takes seconds: importing is tested with the attention of each (`test_logits.py`), graphs of their choices in
+# `graphs/test_variants.py`.
+@pytest.mark.full
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_log_probs_greedy_tokens_and_manifest(document: str, convert_document: Callable[..., Converted]) -> None:
     notebook, bundle, manifest = convert_document(document)
     graphs = GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model, 1)
     sources = random_sources(LENGTHS)
@@ -104,6 +103,14 @@ def test_log_probs_greedy_tokens_and_manifest(document: str, convert_document: C
     assert len(set(expected)) > len(sources) // 2
     assert len({len(output) for output in expected}) > 3
 
+    check_manifest(document, bundle, manifest)
+    assert len(manifest.golden) >= 3
+    for golden in manifest.golden:
+        output = notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, LONGEST[1])
+        assert golden.output_ids == output
+
+
+def check_manifest(document: str, bundle: Path, manifest: Manifest) -> None:
     assert Manifest.load(bundle) == manifest
     suffix = "json" if document in WITH_JSON else "model"
     assert manifest.tokenizer.files == (f"source.{suffix}", f"target.{suffix}")
@@ -112,54 +119,16 @@ def test_log_probs_greedy_tokens_and_manifest(document: str, convert_document: C
     assert (pair.source_language_code, pair.target_language_code, pair.source_prefix_ids) == ("en", "hi", (2,))
     assert manifest.suppressed_ids == tuple(NEVER)
     assert (manifest.limits.max_source_tokens, manifest.limits.max_output_tokens) == LONGEST
-    assert len(manifest.golden) >= 3
     for golden in manifest.golden:
         assert (golden.source_ids[0], golden.source_ids[-1]) == (2, 3)
-        output = notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, LONGEST[1])
-        assert golden.output_ids == output
 
 
-def test_int8_of_what_no_dense_layer_takes_part_in(
-    convert_document: Callable[[str], Converted], tmp_path: Path
-) -> None:
-    """Handwritten norms and parallel heads: compared with the model by the conversion, and the same whatever the
-    batch."""
-    notebook, _, manifest = convert_document("001")
-    quantized = convert(notebook.path, tmp_path / "int8", "pytorch", precision="int8", options=notebook.options)
-    assert quantized.tokenizer == manifest.tokenizer
+@pytest.mark.parametrize("document", ["001", "002", "004"])
+def test_int8_is_the_same_whatever_the_batch(document: str, convert_document: Callable[..., Converted]) -> None:
+    """Handwritten norms and parallel heads, or tokenizers in JSON; the conversion compares it with the model."""
+    _, bundle, manifest = convert_document(document, "int8")
+    check_manifest(document, bundle, manifest)
     rows = [(source, ()) for source in random_sources([14] * 6)]
-    with open_engine(tmp_path / "int8", quantized) as engine:
-        options = greedy_options(quantized, 8)
-        assert engine.decode(rows, options) == [engine.decode([row], options)[0] for row in rows]
-
-
-@pytest.mark.parametrize("count", [16, pytest.param(500, marks=[pytest.mark.full, pytest.mark.timeout(600)])])
-def test_the_engine_searches_as_the_reading_does(convert_document: Callable[[str], Converted], count: int) -> None:
-    """Greedy and with four beams, all in one running batch; a beam may differ where two scores are nearly equal."""
-    notebook, bundle, manifest = convert_document("002")
-    sources = random_sources(np.random.default_rng(5).integers(1, 40, count).tolist(), seed=4)
-    options = [
-        DecodingOptions(beam_size=size, length_penalty=0.8, num_hypotheses=1, max_output_tokens=16) for size in (1, 4)
-    ]
     with open_engine(bundle, manifest) as engine:
-        found = [engine.decode([(source, ()) for source in sources], each) for each in options]
-    num_ties = 0
-    for source, *results in zip(sources, *found, strict=True):
-
-        @functools.cache
-        def log_probs(fed: tuple[int, ...], source: list[int] = source) -> Floats:
-            scores = notebook.model(torch.tensor([source]), torch.tensor([fed]))[0, -1].log_softmax(-1)
-            scores[NEVER] = -torch.inf
-            return np.asarray(scores.numpy(), np.float32)
-
-        def along(fed: Sequence[int], log_probs: Callable[[tuple[int, ...]], Floats] = log_probs) -> Floats:
-            return log_probs(tuple(fed))
-
-        for how, (best, *_) in zip(options, results, strict=True):
-            token_ids, score = reference_search.search(along, [START_ID], EOS_ID, how)[0]
-            ended = best.token_ids if len(best.token_ids) == 16 else (*best.token_ids, EOS_ID)
-            if ended != token_ids:
-                assert how.beam_size > 1
-                assert best.score == pytest.approx(score, abs=1e-4)
-                num_ties += 1
-    assert num_ties <= count // 200
+        options = greedy_options(manifest, 8)
+        assert engine.decode(rows, options) == [engine.decode([row], options)[0] for row in rows]
