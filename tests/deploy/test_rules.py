@@ -45,7 +45,9 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     assert [alert for alert in ALERTS if outcomes.get(alert) != {True, False}] == []
 
 
-@pytest.mark.parametrize("factor", [pytest.param(30, id="too high"), pytest.param(1 / 30, id="too low")])
+@pytest.mark.parametrize(
+    "factor", [pytest.param(30, id="too high"), pytest.param(1 / 30, id="too low", marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize(
     "name",
     [
