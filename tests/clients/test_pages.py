@@ -161,7 +161,6 @@ def test_what_is_typed_is_translated(visit: Visit) -> None:
 INTO = "return document.querySelector('#into').value"
 
 
-@ON_BOTH_PORTS
 def test_a_text_that_is_not_translated_into_the_first_target_is_translated_into_another(visit: Visit) -> None:
     assert visit.window.run(INTO) == "fr"
     visit.type(QUESTION)
@@ -177,7 +176,6 @@ def test_a_text_that_is_not_translated_into_the_first_target_is_translated_into_
     assert visit.window.text("#result") == QUESTION
 
 
-@ON_BOTH_PORTS
 def test_a_text_in_the_target_language_stays_and_is_said_to_be(visit: Visit) -> None:
     visit.choose("into", "de")
     german = "Wo ist der Bahnhof, bitte?"
@@ -288,7 +286,6 @@ def test_words_are_marked_with_their_counterparts(visit: Visit) -> None:
     eventually(lambda: visit.marked("main") == [])
 
 
-@ON_BOTH_PORTS
 def test_the_keyboard_goes_through_the_words(visit: Visit) -> None:
     visit.choose("from", "en")
     visit.translated(QUESTION)
