@@ -108,10 +108,17 @@ def answers(process: ServerProcess) -> Any:
 def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Path, loop_thread: LoopThread) -> None:
     code, line = refused("--models", str(tiny_models), "--port", str(server.port))
     assert (code, f"127.0.0.1:{server.port}" in line, "--port" in line) == (71, True, True)
+
+    async def open_server(**ports: Any) -> None:
+        opened = Server(ServerConfig(models=tiny_models, **ports))
+        try:
+            await opened.open()
+        finally:
+            await opened.close()
+
     for name, port in (("metrics_port", server.metrics_port), ("admin_port", server.admin_port)):
-        ports: dict[str, Any] = {"port": 0, "metrics_port": 0, "admin_port": -1, name: port}
         with pytest.raises(PortError, match=f"127.0.0.1:{port} .* --{name.replace('_', '-')}"):
-            loop_thread.run(Server(ServerConfig(models=tiny_models, **ports)).open())
+            loop_thread.run(open_server(**{"port": 0, "metrics_port": 0, "admin_port": -1, name: port}))
 
 
 def test_what_can_not_be_served_is_one_line_and_78(tmp_path: Path, tiny_models: Path) -> None:
