@@ -25,6 +25,7 @@ const field = document.getElementById(arguments[0]);
 field.value = arguments[1];
 field.dispatchEvent(new Event("change", { bubbles: true }));
 """
+WITHOUT_FRAGMENT = "if (origin !== 'null') history.replaceState(null, '', location.pathname);"
 CONTROL = 2  # as DevTools numbers modifiers
 CENTRE = """
 const box = document.querySelectorAll(arguments[0])[arguments[1]].getBoundingClientRect();
@@ -53,7 +54,7 @@ class Visit:
 
     def open(self, address: str = "") -> None:
         """Open the page as a visitor does who was not here before."""
-        self.window.open("about:blank")  # else only the fragment might change
+        self.window.run(WITHOUT_FRAGMENT)  # or nothing would be loaded where only the fragment changes
         self.window.command("Storage.clearDataForOrigin", origin=self.url.rstrip("/"), storageTypes="local_storage")
         self.load(address)
 
