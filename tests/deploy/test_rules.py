@@ -13,7 +13,6 @@ from tests.tools import tool
 
 RUNBOOKS = DEPLOY.parent / "docs" / "runbooks.md"
 ALERTS = {rule["alert"]: rule for rule in rules("alert")}
-INDICATORS = [rule for rule in rules("record") if rule["record"].startswith("dragoman:calls_")]
 ALL_CASES = [case for path in sorted(RULE_TESTS.glob("*.yml")) for case in read(path)["tests"]]
 
 
