@@ -50,7 +50,7 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(path.name, marks=[] if path.name == "saturation.yml" else [pytest.mark.full])
+        pytest.param(path.name, marks=[] if path.name == "process.yml" else [pytest.mark.full])
         for path in sorted(RULE_TESTS.glob("*.yml"))
     ],
 )
