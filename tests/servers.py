@@ -301,7 +301,7 @@ def eventually(condition: Callable[[], bool], timeout_seconds: float = _QUICK_SE
     while not condition():
         waited = time.monotonic() - began
         assert waited < seconds, f"not within {seconds:g} s"
-        time.sleep(min(max(0.002, waited / 10), 0.1))
+        time.sleep(min(max(0.002, waited / 10), 0.05))
 
 
 def free_port() -> int:
