@@ -7,6 +7,7 @@ import queue
 import re
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,12 @@ def check_infer() -> None:
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
 
 
+def check_the_others_are_unimplemented() -> None:
+    fails("UNIMPLEMENTED", "shared memory is not supported", work=client.get_system_shared_memory_status)
+    fails("UNIMPLEMENTED", "tracing", work=client.get_trace_settings)
+    fails("UNIMPLEMENTED", "--log-level", work=client.get_log_settings)
+
+
 def check_statistics() -> None:
     before = statistics(version="1")
     client.infer("tiny", inputs(["Find keys", "Help"]), model_version="1")
@@ -113,6 +120,9 @@ def check_statistics() -> None:
     for phase in ("queue", "compute_input", "compute_infer", "compute_output"):
         assert getattr(new, phase).count == new.success.count, phase  # or perf_analyzer fails
     assert after.execution_count == sum(each.compute_infer.count for each in after.batch_stats)
+    assert abs(after.last_inference / 1000 - time.time()) < SECONDS
+    listed = [(each.name, each.version) for each in client.get_inference_statistics().model_stats]
+    assert listed == [("many", "1"), ("tiny", "2"), ("tiny", "1")]
 
 
 def check_async_infer_and_cancellation() -> None:
