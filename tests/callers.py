@@ -55,4 +55,4 @@ def on_new_connections(address: str, tls: Tls | None = None, api_key: Callable[[
             for _ in range(3):
                 assert len(client.translate(["Hello", "train"], "en", "de")) == 2
 
-    return Callers(*[connect_and_call] * 4)
+    return Callers(*[connect_and_call] * 4, pause_seconds=0.03)

@@ -292,12 +292,16 @@ def distinct_texts(num_texts: int) -> list[str]:
 
 
 def eventually(condition: Callable[[], bool], timeout_seconds: float = _QUICK_SECONDS) -> None:
-    """Wait until a condition holds; fail if it does not in time."""
+    """Wait until a condition holds; fail if it does not in time.
+
+    What takes long is looked at less often: a look may cost a request.
+    """
     seconds = patient(timeout_seconds)
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, f"not within {seconds:g} s"
-        time.sleep(0.002)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not within {seconds:g} s"
+        time.sleep(min(max(0.002, waited / 10), 0.05))
 
 
 def free_port() -> int:

@@ -7,7 +7,10 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -138,3 +141,18 @@ def test_each_listed_service_is_described(server: InProcessServer, version: str)
         files = ask(server, version, file_containing_symbol=name).file_descriptor_response.file_descriptor_proto
         described = [FileDescriptorProto.FromString(file) for file in files]
         assert name in [f"{each.package}.{service.name}" for each in described for service in each.service]
+
+
+def test_reflection_is_all_that_a_client_needs(server: InProcessServer) -> None:
+    service, name = "dragoman.v1.TranslationService", "Translate"
+    with grpc.insecure_channel(server.address) as channel:
+        pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
+        method = pool.FindServiceByName(service).FindMethodByName(name)
+        call = channel.unary_unary(
+            f"/{service}/{name}",
+            request_serializer=lambda message: bytes(message.SerializeToString()),
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        pair = {"source_language_code": "en", "target_language_code": "de"}
+        answer = call(GetMessageClass(method.input_type)(texts=["Hello", ""], **pair), timeout=patient(30))
+    assert [bool(each.text) for each in answer.translations] == [True, False]

@@ -48,24 +48,12 @@ def check_texts() -> None:
     assert detected[1].text == "123"
 
 
-def check_html() -> None:
-    text = '<p class="a">station <code>x &lt; y</code></p><script>let a</script>'
-    result = client.translate_text(text, **PAIR, tag_handling="html")
-    assert result.text.startswith('<p class="a">')
-    assert "<code>x &lt; y</code>" in result.text
-    assert result.text.endswith("</p><script>let a</script>")
-
-
 def check_xml() -> None:
     text = '<doc><title>station</title><br>window <x id="1"/> file<keep>close &amp; help</keep></br></doc>'
     options = {"tag_handling": "xml", "ignore_tags": ["keep", "other"], "splitting_tags": ["title", "br"]}
-    for more in ({}, {"outline_detection": False}, {"tag_handling_version": "v2"}):
-        result = client.translate_text(text, **PAIR, **options, **more).text
-        assert result.startswith("<doc><title>")
-        assert "<keep>close &amp; help</keep>" in result
-        assert '<x id="1"/>' in result
-        assert result.count("<br>") == result.count("</br>") == 1
-        assert result.endswith("</doc>")
+    result = client.translate_text(text, **PAIR, **options, outline_detection=False).text
+    assert result.startswith("<doc><title>")
+    assert "<keep>close &amp; help</keep>" in result
 
 
 def check_a_glossary_of_the_operator() -> None:
@@ -80,8 +68,6 @@ def check_a_glossary_of_the_operator() -> None:
     assert "Akte" in client.translate_text_with_glossary("the file", listed).text
     assert "Akte" in client.translate_text("the file", **PAIR, glossary_ids=[listed]).text
     assert refused(lambda: client.get_glossary(str(UUID(int=0))), deepl.GlossaryNotFoundException)[0] == 404
-    assert refused(lambda: client.translate_text("station", **PAIR, glossary=str(UUID(int=0))))[0] == 404
-    assert keyed.list_glossaries() == []
 
 
 def check_a_glossary_of_several_languages() -> None:
@@ -112,7 +98,6 @@ def check_glossaries_can_not_be_changed() -> None:
         status, message = refused(call)
         assert status == 400
         assert "callers can't change this server's glossaries" in message
-        assert "ask its operator" in message
 
 
 def check_languages() -> None:
@@ -125,26 +110,15 @@ def check_languages() -> None:
     assert pairs == {("en", "de")}
 
 
-def check_usage() -> None:
-    without = client.get_usage().character
-    assert (without.count, without.limit) == (0, 10**12)
-    before = keyed.get_usage()
-    keyed.translate_text("Where is the train station?", **PAIR)
-    after = keyed.get_usage()
-    assert after.character.count > (before.character.count or 0)
-    assert not after.any_limit_reached
-
-
 def check_keys_and_quotas() -> None:
     assert keyed.translate_text(TEXTS[0], **PAIR).text
-    for key in ("dgm_wrong", "dgm_wrong:fx"):
-        wrong = deepl.DeepLClient(key, server_url=KEYED)
-        status, message = refused(partial(wrong.translate_text, "a", **PAIR), deepl.AuthorizationException)
-        assert (status, "API key is unknown" in message) == (403, True)
+    wrong = deepl.DeepLClient("dgm_wrong:fx", server_url=KEYED)
+    assert refused(partial(wrong.translate_text, "a", **PAIR), deepl.AuthorizationException)[0] == 403
     limited.translate_text("station", **PAIR)
     status, message = refused(lambda: limited.translate_text("station", **PAIR), deepl.QuotaExceededException)
     assert (status, "1 token per minute" in message) == (456, True)
     assert limited.get_usage().any_limit_reached
+    assert client.get_usage().character.limit == 10**12
 
 
 def check_documents() -> None:
@@ -157,7 +131,5 @@ def check_documents() -> None:
         source.write_text(f"{text}\n", encoding="utf-8")
         keyed.translate_document_from_filepath(source, target, **PAIR)
         assert target.read_text(encoding="utf-8") == f"{EXPECTED[text]}\n"
-    formats = partial(client.translate_document_upload, "a", filename="a.md", output_format="docx", **PAIR)
-    assert "output_format is 'docx'; allowed: md" in refused(formats)[1]
     document = partial(client.translate_document, b"a\n", io.BytesIO(), filename="a.docx", **PAIR)
     assert "file can't be read" in refused(document, deepl.DocumentTranslationException)[1]

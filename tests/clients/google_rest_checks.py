@@ -61,19 +61,13 @@ def check_v3_translates() -> None:
     answer = v3().translate_text(request=GOOD, timeout=SECONDS)
     assert [each.translated_text for each in answer.translations] == TRANSLATIONS
     assert {(each.model, each.detected_language_code) for each in answer.translations} == {("", "")}
-    error = raised(exceptions.BadRequest, lambda: v3().translate_text(request=GOOD | {"contents": ["a"] * 1025}))
-    (about,) = [each for each in error.details if each["@type"] == "type.googleapis.com/google.rpc.BadRequest"]
-    assert about["fieldViolations"][0]["field"] == "contents", error.details
-    assert (error.domain, error.reason) == ("dragoman", "TOO_MANY")
 
 
 def check_v3_detects_and_lists_languages() -> None:
     asked = {"parent": PARENT, "content": "Where is the train station?", "mime_type": "text/plain"}
     assert [each.language_code for each in v3().detect_language(request=asked).languages] == ["en"]
-    asked = {"parent": PARENT, "display_language_code": "de", "model": f"{PARENT}/models/tiny"}
-    languages = v3().get_supported_languages(request=asked, timeout=SECONDS).languages
-    found = [(each.language_code, each.display_name, each.support_source) for each in languages]
-    assert found == [("de", "Deutsch", False), ("en", "Englisch", True)], found
+    languages = v3().get_supported_languages(request={"parent": PARENT}, timeout=SECONDS).languages
+    assert {"de", "en"} <= {each.language_code for each in languages}
 
 
 def check_v3_glossaries() -> None:
@@ -81,8 +75,6 @@ def check_v3_glossaries() -> None:
     found = list(client.list_glossaries(request={"parent": PARENT, "page_size": 1}, timeout=SECONDS))
     assert len(found) == 4
     assert client.get_glossary(name=GLOSSARY, timeout=SECONDS) == found[0]
-    pages = client.list_glossary_entries(parent=f"{PARENT}/glossaries/long", timeout=SECONDS).pages
-    assert [len(page.glossary_entries) for page in pages] == [1000, 1000, 500]
     answer = v3().translate_text(request=GOOD | {"glossary_config": {"glossary": GLOSSARY}}, timeout=SECONDS)
     assert [each.translated_text for each in answer.translations] == TRANSLATIONS
     assert "Akte" in answer.glossary_translations[1].translated_text
@@ -105,13 +97,6 @@ def check_v2_translates() -> None:
     ]
     alone = v2().translate("Save the file.", target_language="de", format_="text", source_language="en", model="nmt")
     assert alone == {"translatedText": TRANSLATIONS[1], "input": "Save the file.", "model": "nmt"}
-
-
-def check_v2_html_is_the_default() -> None:
-    answer = v2().translate("<p>station <code>a &lt; b</code></p>", target_language="de", source_language="en")
-    assert "<code>a &lt; b</code>" in answer["translatedText"], answer
-    plain = v2().translate("123 & <4>", target_language="de", format_="text")
-    assert plain["translatedText"] == "123 & <4>"
 
 
 def check_v2_detects() -> None:

@@ -58,17 +58,6 @@ def check_keys() -> None:
     assert keyed.languages(timeout=SECONDS) == LibreTranslateAPI(KEYED).languages() == languages
 
 
-def check_forms_of_requests() -> None:
-    form = requests.post(f"{URL}/translate", data=FIELDS, timeout=SECONDS)
-    parts = {name: (None, value) for name, value in FIELDS.items()}
-    multipart = requests.post(f"{URL}/translate", files=parts, timeout=SECONDS)
-    query = requests.post(f"{URL}/translate", params=FIELDS, timeout=SECONDS)
-    for answer in (form, multipart, query):
-        assert answer.json() == {"translatedText": EXPECTED[TEXTS[0]]}
-    several = requests.post(f"{URL}/translate", data={**FIELDS, "q": TEXTS}, timeout=SECONDS)
-    assert several.json() == {"translatedText": list(EXPECTED.values())}
-
-
 def check_forms_of_aiohttp() -> None:
     async def scenario() -> Any:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(SECONDS)) as session:

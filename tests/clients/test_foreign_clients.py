@@ -30,7 +30,6 @@ MODULES = {  # the program that runs each
     "google_rest_checks": PYTHON,
     "triton_http_checks": PYTHON,
     "google_checks": Path(sys.executable),
-    "reflection_checks": Path(sys.executable),
     "triton_checks": Path(sys.executable),
 }
 GLOSSARIES = {

@@ -138,7 +138,7 @@ def grpc_call(channel: grpc.Channel) -> Callable[[], object]:
 
 
 @contextmanager
-def calling(pods: Pods, loop: LoopThread, pause_seconds: float = 0.02) -> Iterator[Callers]:
+def calling(pods: Pods, loop: LoopThread, pause_seconds: float = 0.1) -> Iterator[Callers]:
     """Call by both clients, by plain gRPC with the documented settings, and over HTTP; fail if a call is lost."""
     with ExitStack() as stack:
         client = stack.enter_context(Client(pods.target))
@@ -183,7 +183,7 @@ def test_a_single_server_replaced_with_a_surge_loses_no_call(tiny_models: Path, 
 def test_twenty_rollouts_lose_none_of_five_thousand_calls(
     replace: Callable[[Pods], None], num_servers: int, tiny_models: Path, loop_thread: LoopThread
 ) -> None:
-    with pods_of(tiny_models, num_servers) as pods, calling(pods, loop_thread) as callers:
+    with pods_of(tiny_models, num_servers) as pods, calling(pods, loop_thread, pause_seconds=0.02) as callers:
         for _ in range(20 * num_servers):
             replace(pods)
             callers.wait_for_more(5000 // (20 * num_servers * 4) + 1)

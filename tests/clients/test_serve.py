@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from dragoman_client import Client, ClientError, Options
-from service.config.server_config import SETTINGS
+from service.config.server_config import SETTINGS, ServerConfig
+from service.process.ports import PortError
+from service.server.server import Server
 from tests.clients.command_line import dragoman_here
 from tests.otlp_collector import otlp_collector
 from tests.patience import patient
-from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, eventually, free_port, samples
+from tests.servers import REPOSITORY, LoopThread, ServerProcess, dragoman, environment, eventually, free_port, samples
 from tests.slow_file import slow_to_open
 
 
@@ -103,22 +105,25 @@ def answers(process: ServerProcess) -> Any:
         return False
 
 
-def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Path) -> None:
-    ports = {"--port": server.port, "--metrics-port": server.metrics_port, "--admin-port": server.admin_port}
-    for flag, port in ports.items():
-        code, line = refused("--models", str(tiny_models), flag, str(port))
-        assert code == 71
-        assert f"127.0.0.1:{port}" in line
-        assert flag in line
+def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Path, loop_thread: LoopThread) -> None:
+    code, line = refused("--models", str(tiny_models), "--port", str(server.port))
+    assert (code, f"127.0.0.1:{server.port}" in line, "--port" in line) == (71, True, True)
+
+    async def open_server(**ports: Any) -> None:
+        opened = Server(ServerConfig(models=tiny_models, **ports))
+        try:
+            await opened.open()
+        finally:
+            await opened.close()
+
+    for name, port in (("metrics_port", server.metrics_port), ("admin_port", server.admin_port)):
+        with pytest.raises(PortError, match=f"127.0.0.1:{port} .* --{name.replace('_', '-')}"):
+            loop_thread.run(open_server(**{"port": 0, "metrics_port": 0, "admin_port": -1, name: port}))
 
 
 def test_what_can_not_be_served_is_one_line_and_78(tmp_path: Path, tiny_models: Path) -> None:
-    for arguments, words in (
-        (("--models", str(tmp_path / "none")), "export convert"),
-        (("--models", str(tmp_path)), "manifest.json"),
-        (("--models", str(tiny_models), "--device", "cuda"), "'cuda'"),
-    ):
-        code, line = refused(*arguments)
+    for models, device, words in ((tmp_path / "none", "cpu", "export convert"), (tiny_models, "cuda", "'cuda'")):
+        code, line = refused("--models", str(models), "--device", device)
         assert (code, words in line) == (78, True), line
 
 
@@ -186,24 +191,17 @@ def test_a_wrong_file_is_a_line_each_and_78(path: Path) -> None:
     ]
 
 
-def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: Path) -> None:
+def test_a_server_takes_settings_from_a_file_and_has_sent_spans_and_written_json_when_it_stops(
+    tiny_models: Path, tmp_path: Path
+) -> None:
     path, port = tmp_path / "config.toml", free_port()
-    path.write_text(f'log_level = "info"\nmax_slots = 3\nmetrics_port = {port}\nnum_threads = 9\n', encoding="utf-8")
-    with ServerProcess(
-        tiny_models, "--config", str(path)
-    ) as process:  # its own flags take precedence: ports, models, threads
-        assert samples(process.get("/metrics")[2], "dragoman_slots_max") == [3.0]
-        process.signal(signal.SIGTERM)
-        code, _, log = process.wait()
-        assert code == 0
-        assert "INFO service.server.server" in log
-
-
-def test_a_stopped_server_has_sent_its_spans_and_written_lines_of_json(tiny_models: Path) -> None:
+    file = f'log_format = "json"\nlog_level = "debug"\nmax_slots = 3\nmetrics_port = {port}\nnum_threads = 9\n'
+    path.write_text(file, encoding="utf-8")
     with otlp_collector() as collector:
-        tracing = ("--otlp-endpoint", collector.endpoint, "--trace-ratio", "1")
-        logging = ("--log-format", "json", "--log-level", "debug", "--access-log-ratio", "1")
-        with ServerProcess(tiny_models, *tracing, *logging) as server:
+        flags = ("--otlp-endpoint", collector.endpoint, "--trace-ratio", "1", "--access-log-ratio", "1")
+        # Its own flags take precedence: ports, models, threads.
+        with ServerProcess(tiny_models, "--config", str(path), *flags) as server:
+            assert samples(server.get("/metrics")[2], "dragoman_slots_max") == [3.0]
             with Client(server.address) as client:
                 client.translate(["Hello"], "en", "de")
             server.signal(signal.SIGTERM)

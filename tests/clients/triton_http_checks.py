@@ -102,68 +102,15 @@ def check_infer_in_json() -> None:
     assert (result.as_numpy("score") == in_binary.as_numpy("score")).all()
 
 
-def check_json_and_binary_mixed() -> None:
-    given = [tensor("text", GOLDEN_TEXTS, False), tensor("source_language", ["en"]), tensor("target_language", ["de"])]
-    asked = [*outputs("score", binary=False), *outputs("translation"), *outputs("finish_reason", binary=False)]
-    result = client.infer("tiny", given, outputs=asked)
-    assert strings(result) == GOLDEN["2"]
-    listed = result.get_response()["outputs"]
-    assert [each["name"] for each in listed] == ["score", "translation", "finish_reason"]
-    assert ["data" in each for each in listed] == [True, False, True]
-    assert set(strings(result, "finish_reason")) <= {"stop", "ratio"}
-
-
-def check_texts_outside_of_ascii() -> None:
-    texts, answers = ["Bonjour à tous \u2014 \U0001f600 \"'\\\n", ""], []
-    for binary, out in ((False, False), (False, True), (True, False), (True, True)):
-        given = inputs(texts, binary=binary, source=["fr"], target=["it"])
-        answers.append(strings(client.infer("many", given, outputs=outputs("translation", binary=out))))
-    assert answers[0][0]
-    assert answers == [answers[0]] * 4
-    assert answers[0][1] == ""
-
-
-def check_parameters() -> None:
-    shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
-    assert strings(shortest, "finish_reason") == ["length"] * 3
-    client.infer("tiny", inputs(["Hello"]), priority=3, timeout=SECONDS * 1_000_000)
-    client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
-
-
-def check_bad_tensors() -> None:
-    """Check what only this client makes of arrays: raw bytes of the wrong length, and data in JSON."""
-    in_json = triton.InferInput("text", [1], "INT32")
-    in_json.set_data_from_numpy(np.array([1], dtype=np.int32), binary_data=False)
-    more, fewer = tensor("text", ["a"]).set_shape([2]), tensor("text", ["a", "b"]).set_shape([1])
-    for says, given in (
-        ("'text' is of datatype 'INT32'", in_json),
-        ("'text' has shape [2] and 1 element", more),
-        ("'text' has 5 bytes of raw contents after its 1 element", fewer),
-    ):
-        fails(400, says, work=partial(client.infer, "tiny", [given]))
-
-
 def check_compression() -> None:
     for algorithm in ("gzip", "deflate"):
-        compressed = partial(client.infer, "tiny", inputs(["Hello"]), request_compression_algorithm=algorithm)
-        fails(415, "Content-Encoding", algorithm, "identity", work=compressed)
         result = client.infer("tiny", inputs(GOLDEN_TEXTS), response_compression_algorithm=algorithm)
         assert strings(result) == GOLDEN["2"]
-
-
-def check_statistics() -> None:
-    before = client.get_inference_statistics("tiny", "1")["model_stats"][0]["inference_count"]
-    client.infer("tiny", inputs(GOLDEN_TEXTS), model_version="1")
-    assert client.get_inference_statistics("tiny", "1")["model_stats"][0]["inference_count"] == before + 3
-    assert {each["name"] for each in client.get_inference_statistics()["model_stats"]} == {"tiny", "many"}
 
 
 def check_asyncio() -> None:
     async def scenario() -> None:
         async with triton_aio.InferenceServerClient(ADDRESS, conn_timeout=SECONDS) as each:
-            assert await each.is_server_ready() is True
-            assert await each.is_model_ready("nobody") is False
-            assert (await each.get_model_metadata("tiny"))["versions"] == ["1", "2"]
             calls = [
                 each.infer("tiny", inputs([text], binary=binary), outputs=outputs("translation", binary=out))
                 for text in GOLDEN_TEXTS
@@ -181,18 +128,13 @@ def check_asyncio() -> None:
 
 def check_keys() -> None:
     assert explicit.is_server_ready() is True
-    for headers in (None, {"Authorization": "Bearer dgm_wrong"}):
-        fails(401, "API key", work=partial(explicit.infer, "tiny", inputs(["Hello"]), headers=headers))
-        fails(401, "API key", work=partial(explicit.unload_model, "tiny", headers))
+    fails(401, "API key", work=partial(explicit.infer, "tiny", inputs(["Hello"])))
     assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS), headers=dict(KEYED))) == GOLDEN["2"]
     assert explicit.is_model_ready("tiny", headers=KEYED) is True
 
 
 def check_models_are_loaded_and_unloaded() -> None:
     assert states() == {("tiny", "2"): "READY", ("many", "1"): "UNAVAILABLE"}
-    reasons = {each["name"]: each["reason"] for each in explicit.get_model_repository_index(KEYED)}
-    assert reasons == {"tiny": "", "many": "it is not loaded"}
-    assert explicit.is_model_ready("many", headers=KEYED) is False
     fails(404, "'nobody'", "many, tiny", work=lambda: explicit.load_model("nobody", KEYED))
     explicit.load_model("many", KEYED)
     assert states() == {("tiny", "2"): "READY", ("many", "1"): "READY"}

@@ -6,9 +6,8 @@ kubernetes/pkg/controller/podautoscaler, `GetExternalPerPodMetricReplicas` and `
 
 import math
 import random
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,45 +69,11 @@ class Autoscaler:
         return math.ceil(max(limits)) if sign > 0 else math.floor(min(limits))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """The shares of a pod's calls, and of those that it refused, that the query counts."""
-
-    calls: float = 1.0
-    refused: float = 1.0
-
-
-ALL = Seen()
-
-
-def seen(query: str, calls: Mapping[str, float], kinds: Mapping[str, str]) -> Seen:
-    """Return what a query counts of calls, which are shares by method, each of a kind."""
-
-    def share(metric: str, **labels: str) -> float:
-        (selector,) = re.findall(rf"{metric}\{{([^}}]*)\}}", query)
-        return sum(
-            part
-            for method, part in calls.items()
-            if _matches(selector, {"method": method, "kind": kinds[method], **labels})
-        )
-
-    return Seen(share("dragoman_requests_total"), share("dragoman_rejected_total", reason="queue_full"))
-
-
-def _matches(selector: str, labels: Mapping[str, str]) -> bool:
-    """Return whether a series has the labels that a selector of PromQL wants."""
-    return all(
-        bool(re.fullmatch(value if "~" in operator else re.escape(value), labels[name])) is operator.startswith("=")
-        for name, operator, value in re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', selector)
-    )
-
-
 @dataclass(eq=False)
 class Pod:
     """A pod that can do 1, and what it counted at each scrape: when, busy seconds, calls, refused calls."""
 
     ready_from: float
-    seen: Seen = ALL
     busy: float = 0.0
     calls: float = 0.0
     refused: float = 0.0
@@ -129,7 +94,6 @@ class Pod:
             return None
         (began, *first), (ended, *last) = window[0], window[-1]
         busy, calls, refused = ((b - a) / (ended - began) for a, b in zip(first, last, strict=True))
-        calls, refused = calls * self.seen.calls, refused * self.seen.refused
         return busy / max(1.0 - (refused / calls if calls else 0.0), 0.1)
 
 
@@ -157,10 +121,10 @@ class Minute:
     refused_share: float
 
 
-def day(spec: dict[str, Any], offered: list[float], seed: int = 1, seen: Seen = ALL) -> Iterator[Minute]:
+def day(spec: dict[str, Any], offered: list[float], seed: int = 1) -> Iterator[Minute]:
     """Play the autoscaler over a day of `offered` load, in pods for each minute; begins with the fewest replicas."""
     chance, scaler = random.Random(seed), Autoscaler(spec)
-    pods = [Pod(0.0, seen) for _ in range(spec["minReplicas"])]
+    pods = [Pod(0.0) for _ in range(spec["minReplicas"])]
     clients = [Client(pods, chance) for _ in range(NUM_CLIENTS)]
     gone: set[Pod] = set()
     for minute, load in enumerate(offered):
@@ -181,7 +145,7 @@ def day(spec: dict[str, Any], offered: list[float], seed: int = 1, seen: Seen = 
             if now % SYNC_SECONDS == 5:
                 loads = [each for pod in ready if (each := pod.load(now)) is not None]
                 wanted = scaler.replicas(now, len(pods), sum(loads) if loads else None)
-                pods += [Pod(now + POD_START_SECONDS, seen) for _ in range(wanted - len(pods))]
+                pods += [Pod(now + POD_START_SECONDS) for _ in range(wanted - len(pods))]
                 gone.update(pods[wanted:])
                 del pods[wanted:]
         yield Minute(load, len(pods), refused / calls)

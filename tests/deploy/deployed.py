@@ -5,7 +5,7 @@ import importlib.util
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,8 +20,6 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "dragoman.json"
 RULE_TESTS = DEPLOY / "prometheus" / "tests"
-
-RULES_MINUTES = 2  # between evaluations of rules: twice as many take twice as long
 
 Series = list[dict[str, str]]
 Samples = list[dict[str, Any]]
@@ -46,27 +44,32 @@ def rules(kind: str, folder: Path = RULES) -> list[dict[str, Any]]:
 
 
 def promtool(
-    expression: str, cases: Iterable[tuple[Series, Samples]], minutes: int, folder: Path, rules: Path | None = None
+    expression: str,
+    cases: Iterable[tuple[Series, Samples]],
+    minutes: int,
+    folder: Path,
+    rules: Sequence[Path] = (),
+    interval: str = "15s",
 ) -> str:
     """Return what promtool complains of: answers of an expression, after so many minutes, that are not the samples.
 
-    Without a folder of `rules`, values of series are 15 s apart; with it `RULES_MINUTES`, and rules evaluated as often.
+    Files of rules are evaluated in their order, as often as series have values.
     """
-    files = sorted(rules.glob("*.yml"), reverse=True) if rules else []  # slo.yml first, which the alerts read
-    evaluated = {
-        "rule_files": [str(path) for path in files],
-        "evaluation_interval": f"{RULES_MINUTES}m",
-        "group_eval_order": [group["name"] for path in files for group in read(path)["groups"]],
-    }
     tests = [
         {
-            "interval": f"{RULES_MINUTES}m" if rules else "15s",
+            "interval": interval,
             "input_series": series,
             "promql_expr_test": [{"expr": expression, "eval_time": f"{minutes}m", "exp_samples": samples}],
         }
         for series, samples in cases
     ]
-    (folder / "test.yml").write_text(yaml.safe_dump({**(evaluated if rules else {}), "tests": tests}))
+    written = {
+        "rule_files": [str(path) for path in rules],
+        "evaluation_interval": interval,
+        "group_eval_order": [group["name"] for path in rules for group in read(path)["groups"]],
+        "tests": tests,
+    }
+    (folder / "test.yml").write_text(yaml.safe_dump(written))
     command = [tool("promtool", "prometheus"), "test", "rules", str(folder / "test.yml")]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
     return "" if answer.returncode == 0 else answer.stdout + answer.stderr

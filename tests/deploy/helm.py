@@ -2,8 +2,9 @@
 
 import functools
 import json
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,28 @@ def chart_documents(
 
 def refusal(values: Mapping[str, Any], *arguments: str, release: str = "dragoman") -> str:
     """Return why Helm does not render the chart with these values; empty if it does."""
-    return _complaint("template", release, str(CHART), *arguments, values=values)
-
-
-def linted(values: Mapping[str, Any], *arguments: str) -> str:
-    """Return what Helm's linter complains of in the chart with these values; empty if it doesn't."""
-    return _complaint("lint", "--strict", str(CHART), *arguments, values=values)
-
-
-def _complaint(*arguments: str, values: Mapping[str, Any]) -> str:
-    answer = helm(*arguments, "-f", "-", stdin=json.dumps(merged(IMAGE, values)))
+    answer = helm("template", release, str(CHART), *arguments, "-f", "-", stdin=json.dumps(merged(IMAGE, values)))
     return answer.stdout + answer.stderr if answer.returncode else ""
+
+
+def linted(sets: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
+    """Return what Helm's linter says of the chart with each of these values, in one process.
+
+    Values are written to copies of the chart, as the linter has one set of them for all charts.
+    """
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    charts = [folder / str(number) / "dragoman" for number in range(len(sets))]
+    for chart, values in zip(charts, sets, strict=True):
+        shutil.copytree(CHART, chart)
+        (chart / "values.yaml").write_text(json.dumps(_without_nulls(merged(defaults, IMAGE, values))))
+    answer = helm("lint", "--strict", *map(str, charts))
+    _, *told = answer.stdout.split("==> Linting ")
+    assert len(told) == len(sets), answer.stdout + answer.stderr
+    return told
+
+
+def _without_nulls(values: Any) -> Any:
+    """Leave out what a site removes from the defaults."""
+    if not isinstance(values, dict):
+        return values
+    return {name: _without_nulls(value) for name, value in values.items() if value is not None}

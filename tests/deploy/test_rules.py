@@ -13,7 +13,6 @@ from tests.tools import tool
 
 RUNBOOKS = DEPLOY.parent / "docs" / "runbooks.md"
 ALERTS = {rule["alert"]: rule for rule in rules("alert")}
-INDICATORS = [rule for rule in rules("record") if rule["record"].startswith("dragoman:calls_")]
 ALL_CASES = [case for path in sorted(RULE_TESTS.glob("*.yml")) for case in read(path)["tests"]]
 
 
@@ -45,11 +44,13 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     assert [alert for alert in ALERTS if outcomes.get(alert) != {True, False}] == []
 
 
-@pytest.mark.parametrize("factor", [pytest.param(30, id="too high"), pytest.param(1 / 30, id="too low")])
+@pytest.mark.parametrize(
+    "factor", [pytest.param(30, id="too high"), pytest.param(1 / 30, id="too low", marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(path.name, marks=[] if path.name == "saturation.yml" else [pytest.mark.full])
+        pytest.param(path.name, marks=[] if path.name == "process.yml" else [pytest.mark.full])
         for path in sorted(RULE_TESTS.glob("*.yml"))
     ],
 )

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.deploy.deployed import RULES, Series, read
-from tests.deploy.test_rules import promtool
+from tests.deploy.deployed import RULES, Series, promtool, read
 
 PER_CPU = "dragoman:source_codepoints:per_cpu_second1h"
 BY_KEY = "dragoman:key_source_characters:increase1h"
@@ -24,30 +22,8 @@ def characters(values: str, name: str = "a", key: str = "shop") -> dict[str, str
 
 def told(folder: Path, series: Series, expression: str, expected: dict[str, float]) -> str:
     """Return what promtool says if a rule, after an hour of samples each minute, has not these values by labels."""
-    (folder / "test.yml").write_text(
-        yaml.safe_dump(
-            {
-                "rule_files": [str(RULES / "usage.yml")],
-                "tests": [
-                    {
-                        "interval": "1m",
-                        "input_series": series,
-                        "promql_expr_test": [
-                            {
-                                "expr": f"round({expression})",
-                                "eval_time": "60m",
-                                "exp_samples": [
-                                    {"labels": labels, "value": value} for labels, value in expected.items()
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            }
-        )
-    )
-    answer = promtool("test", "rules", folder / "test.yml")
-    return "" if answer.returncode == 0 else answer.stdout + answer.stderr
+    samples = [{"labels": labels, "value": value} for labels, value in expected.items()]
+    return promtool(f"round({expression})", [(series, samples)], 60, folder, [RULES / "usage.yml"], "1m")
 
 
 DEPLOYMENT = '{job="dragoman",namespace="p",deployment="d"}'

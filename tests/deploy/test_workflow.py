@@ -19,6 +19,7 @@ WORKFLOWS = REPOSITORY / ".github" / "workflows"
 TEXT = (WORKFLOWS / "release.yml").read_text()
 JOBS: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["jobs"]
 OF_EVERY_DEBIAN = {"chroot": "coreutils", "dpkg-deb": "dpkg", "nsenter": "util-linux", "openssl": "openssl"}
+CREDENTIALS = "        with:\n          persist-credentials: false\n"
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 
 
@@ -55,17 +56,8 @@ def test_each_program_that_a_test_asks_for_is_installed_by_ci() -> None:
     assert asked - installed == {(name, OF_EVERY_DEBIAN[name]) for name in OF_EVERY_DEBIAN}
 
 
-@pytest.mark.parametrize(
-    ("ours", "fault", "audit"),
-    [
-        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
-        ("run: make test", "run: echo ${{ github.head_ref }}", "template-injection"),
-        ("permissions:\n      contents: read\n", "permissions: write-all\n", "excessive-permissions"),
-    ],
-)
-def test_an_audit_finds_a_planted_fault(tmp_path: Path, ours: str, fault: str, audit: str) -> None:
-    assert ours in TEXT
-    assert audit in findings(TEXT.replace(ours, fault, 1), tmp_path)
+def test_an_audit_finds_a_planted_fault(tmp_path: Path) -> None:
+    assert "artipacked" in findings(TEXT.replace(CREDENTIALS, "", 1), tmp_path)
 
 
 def test_each_job_needs_jobs_and_outputs_that_there_are() -> None:

@@ -35,30 +35,16 @@ def connection(address: str) -> Iterator[Any]:
         yield channel
 
 
-@pytest.mark.parametrize("shares_connection", [True, False], ids=["one connection", "two connections"])
-def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, shares_connection: bool) -> None:
+def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve) -> None:
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
-    with connection(server.address) as one, connection(server.address) as other:
-        bulk, small = (pb_grpc.TranslationServiceStub(each) for each in (one, one if shares_connection else other))
-        call = bulk.Translate.future(slow_request(200), timeout=patient(60), metadata=SAME_ID)
+    with connection(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        call = stub.Translate.future(slow_request(200), timeout=patient(60), metadata=SAME_ID)
         eventually(lambda: engine.snapshot().num_waiting > 0)
-        assert small.Translate(slow_request(1), timeout=patient(60), metadata=SAME_ID).translations
+        assert stub.Translate(slow_request(1), timeout=patient(60), metadata=SAME_ID).translations
         assert engine.snapshot().num_waiting > 150
         call.cancel()
-
-
-def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) -> None:
-    server = serve(max_slots=1, max_waiting=160)  # many: a busy machine decodes some until this thread goes on
-    engine = server.server.models[0].engine
-    with connection(server.address) as one, connection(server.address) as other:
-        greedy, small = (pb_grpc.TranslationServiceStub(each) for each in (one, other))
-        calls = [greedy.Translate.future(slow_request(1), timeout=patient(60)) for _ in range(240)]
-        eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") > 0)
-        assert small.Translate(slow_request(1), timeout=patient(60)).translations
-        assert engine.snapshot().num_waiting > 40, "it is as full as it was"
-        for call in calls:
-            call.cancel()
 
 
 class Origins:

@@ -89,19 +89,23 @@ def test_what_is_compressed_is_refused_and_not_inflated(server: ServerProcess) -
     assert peak.grown() < 30
 
 
-def test_without_that_it_would_be_inflated(tiny_models: Path) -> None:
-    with serving(tiny_models, program=UNGUARDED) as unguarded:
-        peak = Peak(unguarded)
-        ended = send_compressed(unguarded.port, CHECK, zeros_in_gzip(BOMB_MIB))
-        assert b"larger than max" in ended
-        assert peak.grown() > 300
+@pytest.fixture(scope="module")
+def unguarded(tiny_models: Path) -> Iterator[ServerProcess]:
+    with serving(tiny_models, program=UNGUARDED) as process:
+        yield process
 
 
-def test_without_the_budget_half_sent_messages_would_fill_the_memory(tiny_models: Path) -> None:
-    with serving(tiny_models, program=UNGUARDED) as unguarded:
-        peak = Peak(unguarded)
-        with half_sent(unguarded.port, 4, 100, 900_000):
-            assert peak.grown() > 250
+def test_without_the_budget_half_sent_messages_would_fill_the_memory(unguarded: ServerProcess) -> None:
+    peak = Peak(unguarded)
+    with half_sent(unguarded.port, 4, 100, 900_000):
+        assert peak.grown() > 250
+
+
+def test_without_that_it_would_be_inflated(unguarded: ServerProcess) -> None:
+    peak = Peak(unguarded)
+    ended = send_compressed(unguarded.port, CHECK, zeros_in_gzip(BOMB_MIB))
+    assert b"larger than max" in ended
+    assert peak.grown() > 300
 
 
 def test_clients_that_compress_are_told(in_process: InProcessServer) -> None:

@@ -81,10 +81,8 @@ def well_typed() -> st.SearchStrategy[Call]:
 
 
 def meaningful() -> st.SearchStrategy[Call]:
-    """Generate valid or nearly valid requests."""
+    """Generate valid or nearly valid requests; those to translate by our own API are in tests/api/test_any_input.py."""
     of = {
-        f"{OWN}/Translate": REQUESTS,
-        f"{OWN}/TranslateStream": REQUESTS,
         f"{OWN}/DetectLanguage": st.builds(pb.DetectLanguageRequest, texts=REQUESTS.map(lambda each: each.texts)),
         "/google.cloud.translation.v3.TranslationService/TranslateText": GOOGLE_REQUESTS,
         "/inference.GRPCInferenceService/ModelInfer": kserve_requests(),

@@ -92,7 +92,7 @@ def healthy(server: InProcessServer) -> Iterator[Caller]:
     before = left_in(server)
     with server.client(timeout_seconds=patient(30.0)) as client:
         caller = Caller(client)
-        with Callers(caller) as calls:
+        with Callers(caller, pause_seconds=0.05) as calls:
             calls.wait_for_more(1)
             yield caller
             calls.wait_for_more(1)

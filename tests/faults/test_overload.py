@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.grpc_calls import request_of, retry_seconds, stub_of
+from tests.grpc_calls import request_of, retry_seconds
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
@@ -92,16 +91,3 @@ def test_a_server_without_limits_lets_everybody_wait(
         assert server.metric("dragoman_rejected_total", reason="queue_full") == 0
     finally:
         under_way.cancel()
-
-
-@pytest.mark.parametrize("num_texts", [50, pytest.param(150, marks=pytest.mark.full)])
-def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts: int) -> None:
-    server = started(serve, max_queue_seconds=1.0)
-    engine = server.server.models[0].engine
-    request = request_of(distinct_texts(num_texts))
-    with stub_of(server.address) as stub, server.client(patience_seconds=0.0) as client:
-        large = stub.Translate.future(request, timeout=patient(60))
-        eventually(lambda: engine.snapshot().num_waiting > 0)
-        for text in distinct_texts(5):
-            assert client.translate([text], "en", "de")
-        assert len(large.result(timeout=patient(60)).translations) == num_texts

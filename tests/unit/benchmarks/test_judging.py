@@ -1,4 +1,4 @@
-"""Benchmarks find what they look for: missed goals, wrong rows and the fastest settings."""
+"""Benchmarks find what they look for: missed goals and wrong rows."""
 
 import sys
 from pathlib import Path
@@ -10,11 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.bulk import _Way
-from benchmarks.kept import kept
 from benchmarks.overload import judged
-from benchmarks.peers.screening import finalists
-from benchmarks.quick import table
-from benchmarks.tables import bars, of_engines
 
 LINES = ["one", "two", "three"]
 
@@ -40,8 +36,6 @@ GOOD: list[tuple[int, str, str | None]] = [(0, "one", None), (2, "three", None),
     ("rows", "told"),
     [
         (GOOD, ""),
-        (GOOD[:2], "2 different rows of 3, 2 in all"),
-        ([*GOOD, GOOD[0]], "3 different rows of 3, 4 in all"),
         ([*GOOD[:2], GOOD[0]], "2 different rows of 3, 3 in all"),
         ([*GOOD[:2], (1, "three", None)], "texts of others"),
         ([*GOOD[:2], (1, "two", "failed")], "errors"),
@@ -98,38 +92,3 @@ def test_rounds_are_compared_within_themselves() -> None:
     verdict = judged([point(0.9), point(1.0), point(5.0), *slow])
     assert verdict["goodput at 5x, of that at 1x"] == (1.0, True)
     assert verdict["p99 of accepted calls at 5x, of that at 0.9x"][0] == 1.0
-
-
-def rate(engine: str, model: str, tokens: float, **more: Any) -> dict[str, Any]:
-    row = {"model": model, "decode": "greedy", "batch": 8, "precision": "int8", "settings": {"threads": 2}}
-    return {**row, "engine": engine, "tokens_per_second_best": tokens, **more}
-
-
-def test_the_fastest_settings_of_each_engine_are_compared() -> None:
-    records = [rate("dragoman", "base", 400.0), rate("ctranslate2", "base", 100.0), rate("ctranslate2", "base", 200.0)]
-    compared = list(of_engines([*records, rate("dragoman", "big", 50.0), rate("transformers", "base", 900.0)]))
-    assert [(each.name, each.ratio, each.settings) for each in compared] == [("base, greedy 8", 2.0, "int8, threads 2")]
-    assert "base, greedy 8    400    200  2.00 ████████████  int8, threads 2" in bars(compared)
-    assert "| base (d 512, 6+6 layers, 32,000 tokens, random) | 2.00 | - and - |" in table(compared, [])
-
-
-def test_a_row_that_was_not_screened_has_the_settings_of_those_beside_it() -> None:
-    rows = [("greedy", 8, "int8", 1.0), ("greedy", 8, "float32", 2.0), ("beam4", 1, "int16", 9.0)]
-    found = [
-        {
-            "decode": decode,
-            "batch": batch,
-            "settings": {"engine": "ctranslate2", "precision": precision, "folder": ""},
-            "tokens_per_second_best": tokens,
-        }
-        for decode, batch, precision, tokens in rows
-    ]
-    assert [each.precision for each in finalists(("greedy", 8), found, 1)] == ["float32"]
-    assert [each.precision for each in finalists(("beam4", 8), found, 1)] == ["float32", "int16"]
-
-
-def test_what_a_search_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert kept("base", 2, print, lambda: [{"rate": 1.0}]) == [{"rate": 1.0}]
-    assert kept("base", 2, print, lambda: [{"rate": 2.0}]) == [{"rate": 1.0}]
-    assert kept("base", 1, print, lambda: [{"rate": 3.0}]) == [{"rate": 3.0}]
