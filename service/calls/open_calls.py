@@ -151,6 +151,13 @@ class Hold:
     def release(self) -> None:
         self.budget.change(self, -self.num_bytes)
 
+    def hand_over(self, num_bytes: int) -> "Hold":
+        """Return a hold of so many of these bytes, for work that may end before or after this call."""
+        taken = Hold(self.budget, self.owner)
+        taken.num_bytes = min(num_bytes, self.num_bytes)
+        self.num_bytes -= taken.num_bytes
+        return taken
+
 
 class OpenCalls:
     """Counts calls from their message's arrival, or stream's start, to their answer; not of `ignored` services."""

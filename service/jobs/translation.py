@@ -60,24 +60,24 @@ class DocumentTranslator:
         self._turns = DocumentTurns(most_at_once=32, most_of_one=2, most_waiting=32)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
-    async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
-        """Translate a document, which has a deadline; a language that is left out is detected from its beginning."""
+    async def translate(
+        self, upload: Upload, request: TranslationRequest, of_call: Hold | None = None
+    ) -> TranslatedDocument:
+        """Translate a document, which has a deadline; a language that is left out is detected from its beginning.
+
+        `of_call` counts the upload's bytes. The document takes them over, so that one that finds no room gives back all
+        of its bytes at once.
+        """
         self._translator.check_loaded()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
         check_ending(upload.name)
-        hold = self.hold(0)
+        hold = of_call.hand_over(len(upload.data)) if of_call else self._budget.hold(current_caller())
         try:
             async with self._turns.turn(current_caller(), len(upload.data), deadline_seconds):
                 return await self._translated(upload, request, deadline_seconds, hold)
         finally:
             hold.release()
-
-    def hold(self, num_bytes: int) -> Hold:
-        """Return what the current call's owner holds for so many bytes, to be released."""
-        hold = self._budget.hold(current_caller())
-        hold.grow(num_bytes)
-        return hold
 
     async def _translated(
         self, upload: Upload, request: TranslationRequest, deadline_seconds: float, hold: Hold

@@ -13,9 +13,10 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from service.calls.open_calls import Hold
 from service.documents import DocumentOptions
 from service.domain.call import CallKind, current_call
-from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
 from service.faces.deepl.glossaries import found_in
@@ -99,30 +100,20 @@ class Documents:
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
         kept = await self._kept.add(_API, current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
+        hold = request.hold and request.hold.hand_over(len(upload.data))  # this call may end before
         task = self._background.start(
             "http/deepl/document_translation",
             tuple(request.headers.items()),
-            partial(self._translate, kept, upload, wanted),
+            partial(self._translate, kept, upload, wanted, hold),
             partial(self._failed, kept),
         )
+        if hold is not None:
+            task.add_done_callback(lambda _: hold.release())
         await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
-        if not task.done():  # this call, which counts its bytes, ends before
-            await self._count(upload, kept, task)
         if kept.failure is not None and not is_of_document(kept.failure):
             await self._kept.forget(kept)
             raise kept.failure
         return in_json({_ID: kept.id, "document_key": kept.key})
-
-    async def _count(self, upload: Upload, kept: KeptDocument, task: "asyncio.Task[None]") -> None:
-        """Count a document's bytes until it is translated; fail it with `MemoryFull` if there is no room."""
-        try:
-            hold = self._documents.hold(len(upload.data))
-        except MemoryFull:
-            task.cancel()
-            await asyncio.wait({task})
-            await self._kept.forget(kept)
-            raise
-        task.add_done_callback(lambda _: hold.release())
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
         return in_json(_status_document(await self._find(request)))
@@ -136,8 +127,10 @@ class Documents:
             raise Unavailable("the document is still being translated", advice="ask for its status until it is done")
         return file_answer(await self._kept.take(kept))
 
-    async def _translate(self, kept: KeptDocument, upload: Upload, wanted: TranslationRequest) -> None:
-        await self._kept.done(kept, await self._documents.translate(upload, wanted))
+    async def _translate(
+        self, kept: KeptDocument, upload: Upload, wanted: TranslationRequest, hold: Hold | None
+    ) -> None:
+        await self._kept.done(kept, await self._documents.translate(upload, wanted, hold))
 
     async def _failed(self, kept: KeptDocument, failure: ServiceError) -> None:
         failure.spelling = spelled

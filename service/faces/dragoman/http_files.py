@@ -77,7 +77,7 @@ class Files:
         if given["encoding"] and not is_for("encoding", upload.name):
             formats = Public(listed(DOCUMENT_OPTIONS["encoding"].formats))
             raise InvalidRequest("{path} is for {formats}", Path("encoding"), formats=formats, advice="leave it out")
-        return file_answer(await self._documents.translate(upload, translation_request))
+        return file_answer(await self._documents.translate(upload, translation_request, request.hold))
 
 
 def _values(parts: list[FormPart]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from service.calls.open_calls import Hold
 from service.domain.errors import InvalidRequest
 from service.faces.http.exchange import Exchange
 from service.faces.http.heads import MAX_HEADERS, Head
@@ -42,7 +43,8 @@ class HttpRequest:
     """A request.
 
     `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET. `parts` are the open
-    ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty.
+    ones of its route's path, decoded. A body of multipart/form-data is in `form`; then `body` is empty. `hold` counts
+    the bytes of the body, where calls have a budget.
     """
 
     method: str
@@ -52,6 +54,7 @@ class HttpRequest:
     query: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     form: Sequence[FormPart] = ()
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,9 @@ class HttpCalls:
         always = self._cors.headers(head.headers.get("origin", ""))
         sending = _Sending(exchange, always, call, self._is_draining)
         if route is not None and found is not None:
-            request = HttpRequest(route.method, head.path, head.headers, query=head.query)
-            await self._take(call, route, found, request, metadata, sending)
+            hold = CallHold(self._budget, self._open_calls)
+            request = HttpRequest(route.method, head.path, head.headers, query=head.query, hold=hold)
+            await self._take(call, route, found, request, metadata, sending, hold)
             return
         answer = None if refused else self._cors.preflight(head.method, head.headers)
         if answer is not None:
@@ -100,9 +101,15 @@ class HttpCalls:
         await sending.answer(answer)
 
     async def _take(
-        self, call: Call, route: Route, found: Found, request: HttpRequest, metadata: Metadata, sending: "_Sending"
+        self,
+        call: Call,
+        route: Route,
+        found: Found,
+        request: HttpRequest,
+        metadata: Metadata,
+        sending: "_Sending",
+        hold: CallHold,
     ) -> None:
-        hold = CallHold(self._budget, self._open_calls)
         try:
             request = await self._intake.receive(call, route, request, metadata, sending.exchange, hold)
             hold.open()

@@ -70,7 +70,7 @@ class Files:
         upload = upload_of(file, options=options)
         kept = await self._kept.add(_API, "", len(upload.data), DOCUMENT_SECONDS)
         try:
-            await self._kept.done(kept, await self._documents.translate(upload, wanted))
+            await self._kept.done(kept, await self._documents.translate(upload, wanted, request.hold))
         except BaseException:
             await self._kept.forget(kept)
             raise

@@ -57,6 +57,18 @@ def test_what_is_held_is_counted_until_it_is_released() -> None:
     assert budget.num_bytes == 1000
 
 
+def test_what_is_handed_over_counts_once() -> None:
+    budget = ByteBudget(64 * MIB, MIB)
+    call = budget.hold("a")
+    call.grow(1000)
+    document = call.hand_over(900)
+    assert (budget.num_bytes, call.num_bytes, document.num_bytes) == (1000, 100, 900)
+    call.release()
+    assert budget.num_bytes == 900
+    document.hand_over(1000).release()
+    assert (budget.num_bytes, document.num_bytes) == (0, 0)
+
+
 def test_a_flood_of_large_messages_leaves_room_for_small_ones() -> None:
     budget = ByteBudget(64 * MIB, MIB)
     with pytest.raises(MemoryFull) as raised:

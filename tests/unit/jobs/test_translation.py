@@ -29,6 +29,8 @@ from service.jobs.translation import DocumentTranslator, TranslatedDocument
 from service.translation.translator import Translator
 from tests.patience import patient
 
+DATA = b"a document"
+
 
 @dataclass
 class Fake:
@@ -66,9 +68,9 @@ class Fake:
         return head, frames
 
     async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float, hold: Hold) -> bytes:
-        assert bool(self.budget.num_bytes) == bool(self.texts)
+        assert (hold.num_bytes > len(DATA)) == bool(self.texts)
         sent = list(translations)
-        assert self.budget.num_bytes == 0, "what has been handed over is not held"
+        assert hold.num_bytes == len(DATA), "what has been handed over is not held"
         frames = [json.loads(frame) for frame in sent]
         self.written = [text for frame in frames for text in frame["texts"]]
         self.doubts = [frame["doubts"] for frame in frames]
@@ -102,11 +104,13 @@ class Fake:
 def translate(fake: Fake, name: str = "a.txt", source: str = "en", target: str = "de") -> TranslatedDocument:
     translator = DocumentTranslator(cast(Translator, fake), cast(DocumentReaders, fake), fake.budget)
     request = TranslationRequest((), source, target, deadline_seconds=time.monotonic() + patient(30))
-    upload = Upload(name, b"a document", DocumentOptions())
+    upload = Upload(name, DATA, DocumentOptions())
+    of_call = fake.budget.hold("alice")
+    of_call.grow(len(DATA) + 5)
     try:
-        return asyncio.run(asyncio.wait_for(translator.translate(upload, request), patient(60)))
+        return asyncio.run(asyncio.wait_for(translator.translate(upload, request, of_call), patient(60)))
     finally:
-        assert fake.budget.num_bytes == 0, "nothing is held for a document that is over"
+        assert fake.budget.num_bytes == 5, "nothing is held for a document that is over"
 
 
 def texts(number: int) -> list[DocumentText]:
