@@ -6,7 +6,7 @@ METRICS_PORT ?= 9464
 ADMIN_PORT ?= 9465
 HTTP_PORT ?= 8080
 DEVICE ?= cpu
-TEST_JOBS ?= 3
+TEST_JOBS ?= 4
 MINUTES ?= 60
 
 # ONNX Runtime's official builds send events to their maker otherwise.
