@@ -112,14 +112,17 @@ def _panels() -> list[dict[str, Any]]:
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
+    thresholds = {"mode": "absolute", "steps": [{"value": value, "color": colour} for value, colour in panel.steps]}
+    overrides = []
+    if panel.kind == "stat" and len(panel.queries) > 1:
+        of_last = {"id": "thresholds", "value": thresholds}
+        overrides = [{"matcher": {"id": "byName", "options": panel.queries[-1][1]}, "properties": [of_last]}]
+        thresholds = {**thresholds, "steps": thresholds["steps"][:1]}
     defaults: dict[str, Any] = {
         "unit": panel.unit,
         "min": 0,
         "color": {"mode": "thresholds" if panel.kind == "stat" else "palette-classic"},
-        "thresholds": {
-            "mode": "absolute",
-            "steps": [{"value": value, "color": colour} for value, colour in panel.steps],
-        },
+        "thresholds": thresholds,
         "custom": _custom(panel),
     }
     if panel.highest is not None:
@@ -130,7 +133,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
         "description": panel.description,
         "datasource": _SOURCE,
         "targets": [_target(panel, number) for number in range(len(panel.queries))],
-        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": overrides},
         "options": _options(panel.kind),
     }
     if panel.kind == "table":  # the labels are what is wanted

@@ -13,7 +13,10 @@ Steps = tuple[tuple[float | None, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`queries` are pairs of an expression and its legend; `steps` are values from which another colour is shown."""
+    """`queries` are pairs of an expression and its legend; `steps` are values from which another colour is shown.
+
+    Of several queries in a `stat`, the steps are for the last.
+    """
 
     title: str
     description: str

@@ -100,6 +100,24 @@ def test_a_model_that_has_cut_nothing_short_has_a_share(prometheus: Prometheus) 
     assert not problem(prometheus, json.loads(json.dumps(panel).replace("length|ratio|repetition", "none of these")))
 
 
+def colour(panel: dict[str, Any], series: str, value: float) -> str:
+    """Return the colour in which Grafana shows the value of a series."""
+    config = panel["fieldConfig"]
+    steps = config["defaults"]["thresholds"]["steps"]
+    for override in config["overrides"]:
+        if override["matcher"] == {"id": "byName", "options": series}:
+            steps = override["properties"][0]["value"]["steps"]
+    return [str(step["color"]) for step in steps if step["value"] is None or value >= step["value"]][-1]
+
+
+@pytest.mark.parametrize(("title", "series"), [("Availability", "available"), ("Calls on time", "on time")])
+def test_all_calls_ok_is_green_and_a_budget_that_is_used_up_red(title: str, series: str) -> None:
+    (panel,) = [panel for panel in PANELS if panel["title"] == title]
+    assert [target["legendFormat"] for target in panel["targets"]] == [series, "budget used"]
+    colours = [colour(panel, *each) for each in ((series, 1.0), ("budget used", 0.9), ("budget used", 1.0))]
+    assert colours == ["green", "green", "red"]
+
+
 def test_every_rule_is_healthy(prometheus: Prometheus) -> None:
     eventually(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()))
     assert len(prometheus.rules()) == len(rules("alert")) + len(rules("record"))
