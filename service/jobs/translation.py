@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from service.bundle.fields import MAX_NAME_BYTES
-from service.calls.open_calls import ByteBudget, Hold
+from service.calls.open_calls import Hold
 from service.calls.turns import DocumentTurns, current_caller
 from service.documents import FORMATS
 from service.documents.child import Chunk, Head
@@ -48,36 +48,35 @@ class TranslatedDocument:
 class DocumentTranslator:
     """Translates documents. All methods belong to the event loop's thread."""
 
-    def __init__(
-        self, translator: Translator, readers: DocumentReaders, budget: ByteBudget, chunks_at_once: int = 4
-    ) -> None:
-        """Translate `chunks_at_once` of a document; `budget` counts its bytes, often far more than were sent."""
+    def __init__(self, translator: Translator, readers: DocumentReaders, chunks_at_once: int = 4) -> None:
+        """Translate `chunks_at_once` of a document."""
         self._translator = translator
         self._readers = readers
-        self._budget = budget
         self._chunks_at_once = chunks_at_once
         # A caller's further documents wait, and so do those beyond what the memory is for, as many again.
         self._turns = DocumentTurns(most_at_once=32, most_of_one=2, most_waiting=32)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
-    async def translate(
-        self, upload: Upload, request: TranslationRequest, of_call: Hold | None = None
-    ) -> TranslatedDocument:
+    async def translate(self, upload: Upload, request: TranslationRequest, hold: Hold | None) -> TranslatedDocument:
         """Translate a document, which has a deadline; a language that is left out is detected from its beginning.
 
-        `of_call` counts the upload's bytes. The document takes them over, so that one that finds no room gives back all
-        of its bytes at once.
+        `hold` has the upload's bytes, and counts those of the texts, often far more. A document that fails gives back
+        all of them at once, so that of several that find no room some go on.
         """
         self._translator.check_loaded()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
         check_ending(upload.name)
-        hold = of_call.hand_over(len(upload.data)) if of_call else self._budget.hold(current_caller())
+        assert hold is not None, "a call that sends a document has its bytes counted"
+        num_bytes = hold.num_bytes
         try:
             async with self._turns.turn(current_caller(), len(upload.data), deadline_seconds):
-                return await self._translated(upload, request, deadline_seconds, hold)
-        finally:
+                document = await self._translated(upload, request, deadline_seconds, hold)
+        except BaseException:
             hold.release()
+            raise
+        hold.shrink(hold.num_bytes - num_bytes)
+        return document
 
     async def _translated(
         self, upload: Upload, request: TranslationRequest, deadline_seconds: float, hold: Hold

@@ -113,9 +113,7 @@ class CallPorts:
 
         self._background = BackgroundWork(self.pipeline, self._open_calls)
         kept = DocumentKeeper(self._folder.path)
-        self.routes = routes_of(
-            self._config, self._translator, self._kserve, self.pipeline, self._background, kept, self._memory.held
-        )
+        self.routes = routes_of(self._config, self._translator, self._kserve, self.pipeline, self._background, kept)
         return call_listener(
             self._config,
             self.routes,

@@ -43,10 +43,9 @@ def routes_of(
     pipeline: CallPipeline,
     background: BackgroundWork,
     kept: DocumentKeeper,
-    budget: ByteBudget,
 ) -> Routes:
     deadline_seconds = config.default_deadline_seconds
-    documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters), budget)
+    documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters))
     prefix, scheme = (
         with_single_slashes(config.http_prefix).removesuffix("/"),
         "https" if config.tls_certificate else "http",

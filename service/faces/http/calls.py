@@ -84,9 +84,7 @@ class HttpCalls:
         always = self._cors.headers(head.headers.get("origin", ""))
         sending = _Sending(exchange, always, call, self._is_draining)
         if route is not None and found is not None:
-            hold = CallHold(self._budget, self._open_calls)
-            request = HttpRequest(route.method, head.path, head.headers, query=head.query, hold=hold)
-            await self._take(call, route, found, request, metadata, sending, hold)
+            await self._take(call, route, found, metadata, sending)
             return
         answer = None if refused else self._cors.preflight(head.method, head.headers)
         if answer is not None:
@@ -100,16 +98,10 @@ class HttpCalls:
                 answer = _with(answer, _CLOSES)
         await sending.answer(answer)
 
-    async def _take(
-        self,
-        call: Call,
-        route: Route,
-        found: Found,
-        request: HttpRequest,
-        metadata: Metadata,
-        sending: "_Sending",
-        hold: CallHold,
-    ) -> None:
+    async def _take(self, call: Call, route: Route, found: Found, metadata: Metadata, sending: "_Sending") -> None:
+        head = sending.exchange.head
+        hold = CallHold(self._budget, self._open_calls)
+        request = HttpRequest(route.method, head.path, head.headers, query=head.query, hold=hold)
         try:
             request = await self._intake.receive(call, route, request, metadata, sending.exchange, hold)
             hold.open()

@@ -102,15 +102,18 @@ class Fake:
 
 
 def translate(fake: Fake, name: str = "a.txt", source: str = "en", target: str = "de") -> TranslatedDocument:
-    translator = DocumentTranslator(cast(Translator, fake), cast(DocumentReaders, fake), fake.budget)
+    translator = DocumentTranslator(cast(Translator, fake), cast(DocumentReaders, fake))
     request = TranslationRequest((), source, target, deadline_seconds=time.monotonic() + patient(30))
     upload = Upload(name, DATA, DocumentOptions())
-    of_call = fake.budget.hold("alice")
-    of_call.grow(len(DATA) + 5)
+    hold = fake.budget.hold("alice")
+    hold.grow(len(DATA))
     try:
-        return asyncio.run(asyncio.wait_for(translator.translate(upload, request, of_call), patient(60)))
-    finally:
-        assert fake.budget.num_bytes == 5, "nothing is held for a document that is over"
+        translated = asyncio.run(asyncio.wait_for(translator.translate(upload, request, hold), patient(60)))
+    except BaseException:
+        assert fake.budget.num_bytes == 0, "nothing is held for a document that failed"
+        raise
+    assert fake.budget.num_bytes == len(DATA), "what the call has sent is held until it ends"
+    return translated
 
 
 def texts(number: int) -> list[DocumentText]:
